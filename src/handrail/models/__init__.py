@@ -1,0 +1,1 @@
+"""Models: one small Protocol, adapters for two wire protocols, and all reading of model output."""

@@ -1,0 +1,158 @@
+"""The model Protocol: a request in, a stream of typed parts out."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from handrail.protocol.values import ToolCall, Usage
+
+Finish = Literal["stop", "tool_calls", "length", "filtered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    text: str
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantTurn:
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    opaque: tuple[dict[str, Any], ...] = ()
+    """What the same provider wants back unchanged; other adapters leave it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    call_id: str
+    tool: str
+    content: str
+    is_error: bool = False
+
+
+Message = UserTurn | AssistantTurn | ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model is told of it; `schema` is JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds: to connect, to the first byte, between bytes, for the whole answer."""
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    silence: float = 60.0
+    whole: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """All that a model needs to answer once. `system` and `tools` stay byte-stable across turns."""
+
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    output_schema: dict[str, Any] | None = None
+    max_output_tokens: int = 16_384
+    temperature: float | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
+
+
+@dataclass(frozen=True, slots=True)
+class RawBytes:
+    """Bytes of the answer exactly as they came, for the audit. Every received byte is in one of these."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A block to be given back unchanged in later requests to the same provider."""
+
+    block: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CallPart:
+    """A whole tool call. Comes only after the provider said that the answer is finished."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePart:
+    """Tokens so far; the last one counts."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The provider's own word that the answer is complete. Nothing follows it."""
+
+    reason: Finish
+
+
+Part = RawBytes | Text | Thinking | Opaque | CallPart | UsagePart | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per million tokens."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    context_window: int = 32_768
+    native_tools: bool = True
+    schema_output: bool = False
+    images: bool = False
+    thinking: bool = False
+    price: Price | None = None
+    """None: not known. A local server costs nothing and says so with zeros."""
+
+
+class Model(Protocol):
+    """Something that answers. Errors that leave `stream` are `ModelProblem`s and nothing else."""
+
+    @property
+    def name(self) -> str:
+        """`connection/model`, as the user writes it."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def stream(self, request: Request) -> AsyncGenerator[Part, None]:
+        """Parts as they come. Closing the generator, or cancelling, ends the request at once."""
+
+    async def aclose(self) -> None:
+        """Give back connections."""

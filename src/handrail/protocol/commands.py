@@ -1,0 +1,99 @@
+"""Commands: what an interface asks of a session. They wait in the inbox until the holder takes them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from handrail.protocol.values import Mode, Role, Value
+
+
+class SendMessage(Value):
+    """Start a turn, or steer the one that is running."""
+
+    type: Literal["send_message"] = "send_message"
+    text: str
+
+
+class Cancel(Value):
+    """Stop the running turn; what was done stays done."""
+
+    type: Literal["cancel"] = "cancel"
+
+
+class AnswerApproval(Value):
+    """The user's word on one call; `always` holds for the same call until the session ends."""
+
+    type: Literal["answer_approval"] = "answer_approval"
+    approval_id: str
+    decision: Literal["once", "always", "reject"]
+    note: str = ""
+
+
+class AnswerQuestion(Value):
+    """The user's answer to a question of the model's."""
+
+    type: Literal["answer_question"] = "answer_question"
+    question_id: str
+    answer: str
+
+
+class SetMode(Value):
+    type: Literal["set_mode"] = "set_mode"
+    mode: Mode
+
+
+class SetModel(Value):
+    type: Literal["set_model"] = "set_model"
+    model: str
+    role: Role = "main"
+
+
+class Rename(Value):
+    type: Literal["rename"] = "rename"
+    title: str
+
+
+class Delete(Value):
+    """Hide the session from lists; `Restore` brings it back."""
+
+    type: Literal["delete"] = "delete"
+
+
+class Restore(Value):
+    type: Literal["restore"] = "restore"
+
+
+class Compact(Value):
+    """Summarise older turns now."""
+
+    type: Literal["compact"] = "compact"
+
+
+class UndoCompaction(Value):
+    """Show the model the full older turns again."""
+
+    type: Literal["undo_compaction"] = "undo_compaction"
+
+
+class CompleteTodo(Value):
+    type: Literal["complete_todo"] = "complete_todo"
+    todo_id: str
+
+
+Command = Annotated[
+    SendMessage
+    | Cancel
+    | AnswerApproval
+    | AnswerQuestion
+    | SetMode
+    | SetModel
+    | Rename
+    | Delete
+    | Restore
+    | Compact
+    | UndoCompaction
+    | CompleteTodo,
+    Field(discriminator="type"),
+]
+
+COMMAND: TypeAdapter[Command] = TypeAdapter(Command, config={"defer_build": True})

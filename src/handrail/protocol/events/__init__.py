@@ -1,0 +1,95 @@
+"""All events: one file a family. `EVENT` reads any of them by its `type`."""
+
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from handrail.protocol.events.answers import Answered, AnswerEnd, RequestFailed, RequestStarted
+from handrail.protocol.events.approvals import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from handrail.protocol.events.base import Delta, EventBase, Recorded
+from handrail.protocol.events.changes import ChangeAbandoned, ChangeApplied, ChangePrepared
+from handrail.protocol.events.context import Compacted, CompactionUndone
+from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
+from handrail.protocol.events.session import (
+    ModelSet,
+    ModeSet,
+    SessionDeleted,
+    SessionRenamed,
+    SessionRestored,
+    SessionStarted,
+)
+from handrail.protocol.events.todos import TodoCompleted, TodosChanged
+from handrail.protocol.events.tools import CallStatus, ToolFinished, ToolStarted
+
+Event = Annotated[
+    SessionStarted
+    | SessionRenamed
+    | SessionDeleted
+    | SessionRestored
+    | ModeSet
+    | ModelSet
+    | UserMessage
+    | TurnStarted
+    | Nudged
+    | TurnFinished
+    | RequestStarted
+    | RequestFailed
+    | Answered
+    | ToolStarted
+    | ToolFinished
+    | ApprovalAsked
+    | ApprovalAnswered
+    | QuestionAsked
+    | QuestionAnswered
+    | ChangePrepared
+    | ChangeApplied
+    | ChangeAbandoned
+    | TodosChanged
+    | TodoCompleted
+    | Compacted
+    | CompactionUndone,
+    Field(discriminator="type"),
+]
+
+EVENT: TypeAdapter[Event] = TypeAdapter(Event, config={"defer_build": True})
+
+__all__ = [
+    "EVENT",
+    "AnswerEnd",
+    "Answered",
+    "ApprovalAnswered",
+    "ApprovalAsked",
+    "CallStatus",
+    "ChangeAbandoned",
+    "ChangeApplied",
+    "ChangePrepared",
+    "Compacted",
+    "CompactionUndone",
+    "Delta",
+    "Event",
+    "EventBase",
+    "ModeSet",
+    "ModelSet",
+    "Nudged",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "Recorded",
+    "RequestFailed",
+    "RequestStarted",
+    "SessionDeleted",
+    "SessionRenamed",
+    "SessionRestored",
+    "SessionStarted",
+    "TodoCompleted",
+    "TodosChanged",
+    "ToolFinished",
+    "ToolStarted",
+    "TurnFinished",
+    "TurnStarted",
+    "UserMessage",
+]

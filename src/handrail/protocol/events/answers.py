@@ -1,0 +1,57 @@
+"""Events of asking a model."""
+
+from typing import Any, Literal
+
+from handrail.protocol.events.base import EventBase
+from handrail.protocol.values import Role, ToolCall, Usage
+
+AnswerEnd = Literal["stop", "tool_calls", "length", "filtered", "cancelled", "interrupted"]
+
+
+class RequestStarted(EventBase):
+    """Committed before the request is sent."""
+
+    type: Literal["request_started"] = "request_started"
+    turn_id: str
+    request_id: str
+    message_id: str
+    """Id of the answer to come; its text streams under this id."""
+    model: str
+    role: Role = "main"
+    attempt: int = 1
+    prompt_bytes: int = 0
+    prompt_tokens_estimate: int = 0
+
+
+class RequestFailed(EventBase):
+    type: Literal["request_failed"] = "request_failed"
+    request_id: str
+    kind: Literal["retry_later", "fix_request", "authenticate", "give_up"]
+    message: str
+    retry_in: float | None = None
+    """Seconds until the next attempt; None when there is none."""
+    raw: str = ""
+    """Blob of the bytes received before the failure."""
+    usage: Usage = Usage()
+    cost_usd: float | None = 0.0
+
+
+class Answered(EventBase):
+    """A finished answer, or what there was of one that was cut short."""
+
+    type: Literal["answered"] = "answered"
+    turn_id: str
+    request_id: str
+    message_id: str
+    model: str
+    text: str
+    thinking: str = ""
+    opaque: tuple[dict[str, Any], ...] = ()
+    """Blocks the provider wants back unchanged (such as signed thinking)."""
+    calls: tuple[ToolCall, ...] = ()
+    end: AnswerEnd
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    raw: str = ""
+    """Blob of the answer's bytes as they came."""

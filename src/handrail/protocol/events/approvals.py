@@ -1,0 +1,42 @@
+"""Events of asking the user."""
+
+from typing import Literal
+
+from handrail.protocol.events.base import EventBase
+
+
+class ApprovalAsked(EventBase):
+    type: Literal["approval_asked"] = "approval_asked"
+    turn_id: str
+    approval_id: str
+    call_id: str
+    tool: str
+    summary: str
+    preview: str
+    """The command or the diff itself."""
+    why: str
+    """Why it is asked."""
+
+
+class ApprovalAnswered(EventBase):
+    type: Literal["approval_answered"] = "approval_answered"
+    approval_id: str
+    decision: Literal["once", "always", "reject", "nobody", "cancelled"]
+    note: str = ""
+    """The user's reason; it goes to the model."""
+
+
+class QuestionAsked(EventBase):
+    type: Literal["question_asked"] = "question_asked"
+    turn_id: str
+    question_id: str
+    call_id: str
+    question: str
+    options: tuple[str, ...] = ()
+
+
+class QuestionAnswered(EventBase):
+    type: Literal["question_answered"] = "question_answered"
+    question_id: str
+    answer: str
+    by: Literal["user", "nobody", "cancelled"] = "user"

@@ -1,0 +1,50 @@
+"""Events of the conversation: messages and turns."""
+
+from typing import Literal
+
+from handrail.protocol.events.base import EventBase
+from handrail.protocol.values import FileSeen, FinishReason, Mode, Usage
+
+
+class UserMessage(EventBase):
+    type: Literal["user_message"] = "user_message"
+    message_id: str
+    turn_id: str
+    text: str
+    """As the user wrote it."""
+    attached: str = ""
+    """Content of mentioned files, as the model is shown it."""
+    files: tuple[FileSeen, ...] = ()
+    steering: bool = False
+    """Sent while its turn was already running."""
+
+
+class TurnStarted(EventBase):
+    type: Literal["turn_started"] = "turn_started"
+    turn_id: str
+    number: int
+    """1 for the first turn of the session."""
+    model: str
+    mode: Mode
+
+
+class Nudged(EventBase):
+    """The model was told by code what it is doing (for instance the same call three times)."""
+
+    type: Literal["nudged"] = "nudged"
+    turn_id: str
+    text: str
+
+
+class TurnFinished(EventBase):
+    type: Literal["turn_finished"] = "turn_finished"
+    turn_id: str
+    reason: FinishReason
+    detail: str = ""
+    """For the user: why, and what to do."""
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    """None when a request's price is not known."""
+    seconds: float = 0.0
+    steps: int = 0
+    """Requests made in this turn."""

@@ -1,0 +1,30 @@
+"""Old events always load: each entry lifts an event's data from one version to the next."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from handrail.protocol.events import EVENT, Event
+
+VERSION = 1
+"""Stored with every row. Raised when an event's fields change in a way that old data does not fit."""
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+UPCASTERS: dict[int, dict[str, Upcaster]] = {}
+"""{from version: {event type: data -> data of the next version}}"""
+
+
+def load_event(version: int, data: str) -> Event:
+    """The event that `data` (JSON, of an older version perhaps) stands for."""
+    if version == VERSION:
+        return EVENT.validate_json(data)
+    fields = json.loads(data)
+    for step in range(version, VERSION):
+        lift = UPCASTERS.get(step, {}).get(fields["type"])
+        fields = lift(fields) if lift else fields
+    return EVENT.validate_python(fields)
+
+
+def dump_event(event: Event) -> str:
+    """The event as JSON, the form that is stored and hashed."""
+    return event.model_dump_json()

@@ -1,0 +1,78 @@
+"""Small frozen values that commands and events are made of."""
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Mode = Literal["explore", "plan", "ask", "edit", "auto"]
+Role = Literal["main", "fast", "audit", "image"]
+FinishReason = Literal["answered", "cancelled", "budget", "stuck", "failed", "waiting", "interrupted"]
+ToolKind = Literal["safe", "destructive"]
+
+SHOWN_DIGITS = 12
+"""How many hex digits of a file's SHA-256 the model sees and echoes."""
+
+
+class Value(BaseModel):
+    """Base of everything that is stored or sent: frozen, closed, built on first use."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Usage(Value):
+    """Tokens of one request, as the provider counted them. `input_tokens` includes the cached ones."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+
+class ToolCall(Value):
+    """A model's wish to use a tool. `problem` says why the arguments could not be read, when they could not."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    problem: str = ""
+
+
+class FileSeen(Value):
+    """A version of a file that the model has been shown."""
+
+    path: str
+    sha256: str
+    how: Literal["user", "auto", "agent"]
+    whole: bool = True
+
+
+class FileChange(Value):
+    """One file's part of a change set; the hashes name blobs, empty where there is no file."""
+
+    path: str
+    op: Literal["create", "update", "delete"]
+    old_sha256: str = ""
+    new_sha256: str = ""
+    added: int = 0
+    removed: int = 0
+
+
+class Todo(Value):
+    """A step of the session's plan. Its state changes by facts, never by the model's word."""
+
+    id: str
+    text: str
+    done: bool = False
+
+
+class TodoDraft(TypedDict, total=False):
+    id: str
+    text: Annotated[str, Field(max_length=500)]
