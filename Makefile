@@ -1,0 +1,62 @@
+# The four commands. Each installs what it needs into .venv first, and again when the pins change.
+#
+#   make run                      open the conversation in WORKSPACE (this folder)
+#   make run TASK="fix the test"  do one task and leave
+#   make test                     what CI runs: lint, then every test
+#   make lint                     ruff, mypy --strict, import contracts
+#   make bench                    measure
+
+VENV := .venv
+BIN := $(VENV)/bin
+WORKSPACE ?= .
+
+# The text of TASK reaches the program through the environment as it was typed: no make or shell reads it.
+override TASK := $(value TASK)
+override WORKSPACE := $(value WORKSPACE)
+export TASK WORKSPACE
+
+.PHONY: help run test lint bench
+help:
+	@sed -n 's/^#   //p' Makefile
+
+run: $(VENV)/.run-installed
+	@program="$$PWD/$(BIN)/handrail"; cd -- "$$WORKSPACE" || exit 2; \
+	if [ -n "$$TASK" ]; then exec "$$program" run -- "$$TASK"; else exec "$$program"; fi
+
+test: lint
+	@$(BIN)/python -m pytest
+
+CHECKED = src tests $(wildcard bench)
+lint: $(VENV)/.dev-installed
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
+	@$(BIN)/mypy $(CHECKED)
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/.dev-installed
+	@$(BIN)/python -m bench
+
+NEW_ENOUGH = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
+
+$(VENV)/.run-installed: pyproject.toml constraints.txt
+	@if ! $(BIN)/python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then \
+	  for name in python3.13 python3.12 python3.11 python3 none; do \
+	    if "$$name" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then break; fi; \
+	  done; \
+	  if [ "$$name" = none ]; then \
+	    echo "Handrail needs Python 3.11 or newer with its venv module; found: $$(python3 --version 2>&1)." >&2; \
+	    echo "Install it (Debian, Ubuntu: python3 and python3-venv; macOS: brew install python) and run make again." >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "making .venv with $$("$$name" --version)"; \
+	  "$$name" -m venv --clear $(VENV) || exit 1; \
+	fi
+	@echo "installing Handrail into .venv, once"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev-installed: $(VENV)/.run-installed
+	@echo "installing the development tools into .venv, once"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@

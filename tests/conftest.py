@@ -1,0 +1,74 @@
+"""What holds for every test: a home of its own, no keys, no network beyond the loopback."""
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LOCAL_NAMES = {"localhost", "localhost.localdomain", ""}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home; nothing of the real one, no key and no proxy reaches the test or its children."""
+    folder = tmp_path_factory.mktemp("home")
+    for name in os.environ:
+        upper = name.upper()
+        if upper.endswith(("_API_KEY", "_PROXY")) or upper.startswith(("HANDRAIL_", "XDG_")):
+            monkeypatch.delenv(name)
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("HANDRAIL_HOME", str(folder / "handrail"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    return folder
+
+
+def is_local(host: object) -> bool:
+    """Whether a connection to this host stays on the machine."""
+    text = host.decode() if isinstance(host, bytes) else str(host)
+    if text in LOCAL_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(text.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(autouse=True, scope="session")
+def loopback_only() -> Iterator[None]:
+    """Connecting or resolving beyond the loopback fails at once, so no test calls a hosted model."""
+
+    def guard(name: str) -> Callable[..., Any]:
+        real = getattr(socket.socket, name)
+
+        def guarded(self: socket.socket, *arguments: Any) -> Any:
+            address = arguments[-1]
+            if self.family in (socket.AF_INET, socket.AF_INET6) and not is_local(address[0]):
+                raise RuntimeError(f"a test tried to reach {address[0]}; tests stay on the loopback")
+            return real(self, *arguments)
+
+        return guarded
+
+    real_lookup = socket.getaddrinfo
+
+    def lookup(host: Any, *arguments: Any, **options: Any) -> Any:
+        if host is not None and not is_local(host):
+            raise RuntimeError(f"a test tried to look up {host}; tests stay on the loopback")
+        return real_lookup(host, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex", "sendto"):
+            patch.setattr(socket.socket, name, guard(name))
+        patch.setattr(socket, "getaddrinfo", lookup)
+        yield
