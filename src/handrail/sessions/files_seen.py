@@ -1,0 +1,53 @@
+"""The registry: which version of each file the model has been shown, a fold of the session's events."""
+
+from pydantic import BaseModel
+
+from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, Event
+from handrail.protocol.values import FileSeen
+
+REMEMBERED_FILES = 2_000
+"""The longest unseen are forgotten first: editing one again then only needs another read."""
+
+
+class SeenFile(BaseModel):
+    sha256: str
+    turn: int
+    whole: bool
+    modified_turn: int = 0
+
+
+class FilesSeen(BaseModel):
+    files: dict[str, SeenFile] = {}
+    prepared: dict[str, ChangePrepared] = {}
+    """Change sets that were begun and of which no outcome is known yet."""
+
+    def saw(self, files: tuple[FileSeen, ...], turn: int) -> None:
+        for file in files:
+            before = self.files.pop(file.path, None)
+            changed = before.modified_turn if before else 0
+            self.files[file.path] = SeenFile(
+                sha256=file.sha256, turn=turn, whole=file.whole, modified_turn=changed
+            )
+        self._forget()
+
+    def apply(self, event: Event, turn: int) -> None:
+        match event:
+            case ChangePrepared():
+                self.prepared[event.change_id] = event
+            case ChangeAbandoned():
+                self.prepared.pop(event.change_id, None)
+            case ChangeApplied():
+                self._changed(self.prepared.pop(event.change_id, None), turn)
+
+    def _changed(self, prepared: ChangePrepared | None, turn: int) -> None:
+        for file in prepared.files if prepared else ():
+            self.files.pop(file.path, None)
+            if file.new_sha256:
+                self.files[file.path] = SeenFile(
+                    sha256=file.new_sha256, turn=turn, whole=True, modified_turn=turn
+                )
+        self._forget()
+
+    def _forget(self) -> None:
+        while len(self.files) > REMEMBERED_FILES:
+            del self.files[next(iter(self.files))]

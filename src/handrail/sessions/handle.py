@@ -1,0 +1,201 @@
+"""The session handle: open a session, fold it, append to it while holding it."""
+
+from collections.abc import Callable, Iterable
+
+from pydantic import BaseModel
+
+from handrail.protocol.commands import COMMAND, Command
+from handrail.protocol.errors import LostHold
+from handrail.protocol.events import (
+    Compacted,
+    CompactionUndone,
+    Event,
+    ModelSet,
+    Recorded,
+    SessionDeleted,
+    SessionRenamed,
+    SessionRestored,
+    SessionStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from handrail.protocol.ids import session_stream
+from handrail.protocol.upcast import VERSION, dump_event, load_event
+from handrail.sessions.live import Live
+from handrail.sessions.state import SNAPSHOT_VERSION, State
+from handrail.sessions.transcript import Entry, entry_of
+from handrail.storage.holder import Hold, try_hold
+from handrail.storage.log import Log, NewRow, Row, Snapshot, Waiting
+
+SNAPSHOT_EVERY = 100
+LISTED = (
+    SessionStarted,
+    SessionRenamed,
+    SessionDeleted,
+    SessionRestored,
+    ModelSet,
+    TurnStarted,
+    TurnFinished,
+)
+"""Events after which a list of sessions shows something else."""
+
+
+class Session:
+    """One conversation. Anyone may read it; only its holder appends."""
+
+    def __init__(self, log: Log, session_id: str) -> None:
+        self.log = log
+        self.id = session_id
+        self.stream = session_stream(session_id)
+        self.seq = 0
+        self.state = State()
+        self.transcript: list[Entry] = []
+        self.watchers: list[Callable[[], None]] = []
+        self.live = Live(self.stream, self._ring)
+        self._hold: Hold | None = None
+        self._snapshot_seq = 0
+        self._folded = 0
+        """How far `state` has come; `transcript` may begin earlier."""
+
+    # Reading
+
+    def load(self) -> "Session":
+        """Fold what the log has: from the last snapshot, and the transcript from the last compaction."""
+        snapshot = self.log.snapshot(self.stream, SNAPSHOT_VERSION)
+        if snapshot:
+            self.state = State.model_validate_json(snapshot.data)
+            self._snapshot_seq = self._folded = snapshot.seq
+        self.seq = min(self._snapshot_seq, self.state.cut.upto)
+        self.refresh()
+        return self
+
+    def refresh(self) -> list[Recorded]:
+        """Fold what was appended since, by whomever."""
+        found = [recorded(row) for row in self.log.read(self.stream, after=self.seq)]
+        for one in found:
+            self._fold(one)
+        if found:
+            self._ring()
+        return found
+
+    def waiting(self) -> list[tuple[int, Command]]:
+        """Commands in the inbox, with the numbers that `append(take=...)` wants."""
+        return [(item.id, read_command(item)) for item in self.log.waiting(self.stream)]
+
+    # Holding and appending
+
+    @property
+    def held(self) -> bool:
+        return self._hold is not None
+
+    def try_hold(self) -> bool:
+        """Become the holder, unless a living process is; then what it wrote last is folded too."""
+        if self._hold is None:
+            self._hold = try_hold(self.log, self.stream)
+            if self._hold:
+                self.refresh()
+        return self._hold is not None
+
+    def release(self) -> None:
+        if self._hold:
+            self._hold.release()
+            self._hold = None
+
+    def append(
+        self,
+        *events: Event,
+        take: Iterable[int] = (),
+        blobs: Iterable[bytes] = (),
+        settle: Iterable[str] = (),
+    ) -> list[Recorded]:
+        """Commit events, then fold them. When this returns they are facts; when it raises, they are not."""
+        if self._hold is None:
+            raise LostHold(f"Session {self.id} is held by another process. Send it a command instead.")
+        settled = list(settle)
+        rows = self.log.append(
+            self.stream,
+            [NewRow(event.type, VERSION, dump_event(event)) for event in events],
+            epoch=self._hold.epoch,
+            expected=self.seq,
+            take=take,
+            blobs=blobs,
+            settle=settled,
+        )
+        facts = [
+            Recorded(self.stream, row.seq, row.at / 1000, event)
+            for row, event in zip(rows, events, strict=True)
+        ]
+        for fact in facts:
+            self._fold(fact)
+        for message_id in settled:
+            self.live.settle(message_id)
+        if any(isinstance(event, LISTED) for event in events):
+            self.log.set_label(self.stream, label_of(self.state).model_dump_json())
+        self._ring()
+        return facts
+
+    def keep_live(self) -> None:
+        """Let the log keep the text that has streamed so far."""
+        if self._hold:
+            self.live.flush(self.log)
+
+    def save_snapshot(self) -> None:
+        """Make the next opening quick, now and then."""
+        if self.seq - self._snapshot_seq >= SNAPSHOT_EVERY and self._hold:
+            head = self.log.head(self.stream)
+            if head and head.seq == self.seq:
+                data = self.state.model_dump_json()
+                self.log.save_snapshot(self.stream, Snapshot(SNAPSHOT_VERSION, self.seq, head.hash, data))
+                self._snapshot_seq = self.seq
+
+    # Inside
+
+    def _fold(self, one: Recorded) -> None:
+        self.seq = one.seq
+        if one.seq > self._folded:
+            self.state.apply(one)
+            self._folded = one.seq
+        if isinstance(one.event, Compacted | CompactionUndone):
+            self._reread_transcript()
+        elif entry := entry_of(one):
+            self.transcript.append(entry)
+
+    def _reread_transcript(self) -> None:
+        cut = self.state.cut.upto
+        rows = self.log.read(self.stream, after=cut, limit=self.seq - cut)
+        self.transcript = [entry for row in rows if (entry := entry_of(recorded(row)))]
+
+    def _ring(self) -> None:
+        for watcher in list(self.watchers):
+            watcher()
+
+
+class Label(BaseModel):
+    """What a list shows of a session."""
+
+    title: str = ""
+    turns: int = 0
+    model: str = ""
+    cost_usd: float = 0.0
+    deleted: bool = False
+    running: bool = False
+
+
+def label_of(state: State) -> Label:
+    return Label(
+        title=state.title,
+        turns=state.turns,
+        model=state.models.get("main", ""),
+        cost_usd=state.cost_usd,
+        deleted=state.deleted,
+        running=state.turn is not None,
+    )
+
+
+def recorded(row: Row) -> Recorded:
+    """The event that a row stands for."""
+    return Recorded(row.stream, row.seq, row.at / 1000, load_event(row.version, row.data))
+
+
+def read_command(item: Waiting) -> Command:
+    return COMMAND.validate_json(item.data)

@@ -1,0 +1,76 @@
+"""Text as it streams: shown at once, kept by the log every quarter of a second, never a fact."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from handrail.protocol.events import Delta
+from handrail.storage.log import Log, Partial
+
+
+@dataclass(slots=True)
+class Buffer:
+    parts: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    length: int = 0
+    flushed: int = 0
+    """How many of the parts the log has."""
+
+
+class Live:
+    """The streaming texts of one session in this process."""
+
+    def __init__(self, stream: str, ring: Callable[[], None]) -> None:
+        self.stream = stream
+        self._ring = ring
+        self._texts: dict[tuple[str, str], Buffer] = {}
+
+    def add(self, message_id: str, kind: str, text: str) -> None:
+        buffer = self._texts.setdefault((message_id, kind), Buffer())
+        buffer.starts.append(buffer.length)
+        buffer.parts.append(text)
+        buffer.length += len(text)
+        self._ring()
+
+    def flush(self, log: Log) -> None:
+        """Give the log what it does not have yet."""
+        new = []
+        for (message, kind), buffer in self._texts.items():
+            if buffer.flushed < len(buffer.parts):
+                start = buffer.starts[buffer.flushed]
+                new.append(Partial(message, kind, start, "".join(buffer.parts[buffer.flushed :])))
+                buffer.flushed = len(buffer.parts)
+        if new:
+            log.add_partials(self.stream, new)
+
+    def text(self, message_id: str, kind: str) -> str:
+        buffer = self._texts.get((message_id, kind))
+        return "".join(buffer.parts) if buffer else ""
+
+    def settle(self, message_id: str) -> None:
+        """The text has become an event."""
+        for key in [key for key in self._texts if key[0] == message_id]:
+            del self._texts[key]
+
+    def since(self, offsets: dict[tuple[str, str], int]) -> Iterator[Delta]:
+        """What a follower has not shown yet; `offsets` is its own memory and is brought up to date."""
+        for (message, kind), buffer in self._texts.items():
+            shown = offsets.get((message, kind), 0)
+            if shown < buffer.length:
+                text = "".join(
+                    part[max(0, shown - start) :]
+                    for part, start in zip(buffer.parts, buffer.starts, strict=True)
+                    if start + len(part) > shown
+                )
+                offsets[message, kind] = buffer.length
+                yield Delta(self.stream, message, kind, shown, text)
+
+
+def stored_since(log: Log, stream: str, offsets: dict[tuple[str, str], int]) -> Iterator[Delta]:
+    """The same from the log, for a follower in another process than the holder."""
+    for partial in log.partials(stream):
+        key = (partial.message, partial.kind)
+        shown = offsets.get(key, 0)
+        end = partial.start + len(partial.text)
+        if partial.start <= shown < end:
+            offsets[key] = end
+            yield Delta(stream, partial.message, partial.kind, shown, partial.text[shown - partial.start :])

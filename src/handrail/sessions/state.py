@@ -1,0 +1,159 @@
+"""What a session is now: one fold of its events, small whatever the session's length."""
+
+from pydantic import BaseModel
+
+from handrail.protocol.events import (
+    Answered,
+    ApprovalAnswered,
+    ApprovalAsked,
+    Compacted,
+    CompactionUndone,
+    ModelSet,
+    ModeSet,
+    QuestionAnswered,
+    QuestionAsked,
+    Recorded,
+    RequestFailed,
+    SessionDeleted,
+    SessionRenamed,
+    SessionRestored,
+    SessionStarted,
+    TodoCompleted,
+    TodosChanged,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+    UserMessage,
+)
+from handrail.protocol.values import FinishReason, Mode, Role, Todo, Usage
+from handrail.sessions.files_seen import FilesSeen
+from handrail.sessions.turn_state import TurnState
+
+SNAPSHOT_VERSION = 1
+"""Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
+TITLE_LENGTH = 60
+UNDOABLE_CUTS = 5
+
+
+class Cut(BaseModel):
+    """Where compaction stands: events up to `upto` are shown to the model as `summary`."""
+
+    upto: int = 0
+    summary: str = ""
+    compaction_id: str = ""
+
+
+class State(BaseModel):
+    session_id: str = ""
+    workspace: str = ""
+    title: str = ""
+    named: bool = False
+    mode: Mode = "ask"
+    models: dict[Role, str] = {}
+    deleted: bool = False
+    forked_from: str = ""
+    turns: int = 0
+    turn: TurnState | None = None
+    last_finish: FinishReason | None = None
+    approvals: dict[str, ApprovalAsked] = {}
+    questions: dict[str, QuestionAsked] = {}
+    answers: dict[str, ApprovalAnswered | QuestionAnswered] = {}
+    """What the user said in this turn, by approval or question id."""
+    always: list[str] = []
+    """What needs no more asking in this session: `tool` and what it was about, as the gate writes it."""
+    todos: list[Todo] = []
+    files: FilesSeen = FilesSeen()
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    cost_known: bool = True
+    cut: Cut = Cut()
+    cuts: list[Cut] = []
+    """Earlier cuts, for undoing."""
+    last_prompt_tokens: int = 0
+    """What the provider counted for the last request: the best measure of how full the window is."""
+
+    def apply(self, recorded: Recorded) -> None:
+        """Fold one event in."""
+        event = recorded.event
+        if self.turn:
+            self.turn.apply(event)
+        self.files.apply(event, self.turns)
+        match event:
+            case UserMessage():
+                self.title = self.title or first_line(event.text)
+                self.files.saw(event.files, self.turns + (not event.steering))
+            case TurnStarted():
+                self.turns = event.number
+                self.answers = {}
+                self.turn = TurnState(
+                    turn_id=event.turn_id, number=event.number, model=event.model, started_at=recorded.at
+                )
+            case TurnFinished():
+                self.turn, self.last_finish = None, event.reason
+                self.approvals, self.questions = {}, {}
+            case ToolFinished():
+                self.files.saw(event.files, self.turns)
+            case Answered() | RequestFailed():
+                self._count(event)
+            case ApprovalAsked():
+                self.approvals[event.approval_id] = event
+            case ApprovalAnswered():
+                asked = self.approvals.pop(event.approval_id, None)
+                self.answers[event.approval_id] = event
+                if asked and event.decision == "always":
+                    self.always.append(always_key(asked))
+            case QuestionAsked():
+                self.questions[event.question_id] = event
+            case QuestionAnswered():
+                self.questions.pop(event.question_id, None)
+                self.answers[event.question_id] = event
+            case TodosChanged():
+                self.todos = list(event.todos)
+            case TodoCompleted():
+                self.todos = [
+                    todo.model_copy(update={"done": True}) if todo.id == event.todo_id else todo
+                    for todo in self.todos
+                ]
+            case _:
+                self._apply_to_session(recorded)
+
+    def _apply_to_session(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case SessionStarted() as event:
+                self.session_id, self.workspace, self.mode = event.session_id, event.workspace, event.mode
+                self.forked_from = event.forked_from
+            case SessionRenamed() as event:
+                self.title, self.named = event.title, True
+            case SessionDeleted():
+                self.deleted = True
+            case SessionRestored():
+                self.deleted = False
+            case ModeSet() as event:
+                self.mode = event.mode
+            case ModelSet() as event:
+                self.models[event.role] = event.model
+            case Compacted() as event:
+                self.cuts = [*self.cuts, self.cut][-UNDOABLE_CUTS:]
+                self.cut = Cut(upto=event.upto, summary=event.summary, compaction_id=event.compaction_id)
+                self.last_prompt_tokens = event.tokens_after
+            case CompactionUndone() if self.cuts:
+                self.cut = self.cuts.pop()
+                self.last_prompt_tokens = 0
+
+    def _count(self, event: Answered | RequestFailed) -> None:
+        self.usage = self.usage + event.usage
+        self.cost_usd += event.cost_usd or 0.0
+        self.cost_known = self.cost_known and event.cost_usd is not None
+        if isinstance(event, Answered) and event.usage.input_tokens:
+            self.last_prompt_tokens = event.usage.input_tokens + event.usage.output_tokens
+
+
+def always_key(asked: ApprovalAsked) -> str:
+    """What an `always` stands for: the same tool on exactly the same thing."""
+    return f"{asked.tool} {asked.summary}"
+
+
+def first_line(text: str) -> str:
+    """A title from a message."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"

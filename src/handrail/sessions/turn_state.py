@@ -1,0 +1,93 @@
+"""What is known of the turn that is running: enough for any process to go on with it."""
+
+import hashlib
+import json
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel
+
+from handrail.protocol.events import (
+    Answered,
+    Event,
+    Nudged,
+    RequestFailed,
+    RequestStarted,
+    ToolFinished,
+    ToolStarted,
+)
+from handrail.protocol.values import ToolCall, Usage
+
+REMEMBERED_CALLS = 12
+
+
+class CallState(BaseModel):
+    call: ToolCall
+    status: Literal["wanted", "started", "finished"] = "wanted"
+
+
+class OpenRequest(NamedTuple):
+    request_id: str
+    message_id: str
+    model: str
+
+
+class Done(NamedTuple):
+    """A finished call, as far as noticing repetition needs it."""
+
+    call: str
+    result: str
+    failed: bool
+
+
+class TurnState(BaseModel):
+    turn_id: str
+    number: int
+    model: str
+    started_at: float
+    steps: int = 0
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    cost_known: bool = True
+    calls: dict[str, CallState] = {}
+    """Calls of the last answer, in its order."""
+    request: OpenRequest | None = None
+    """A request that was sent and neither answered nor failed."""
+    recent: list[Done] = []
+    nudges: int = 0
+    unasked: int = 0
+    """Calls refused because nobody could be asked."""
+
+    def unfinished(self) -> list[CallState]:
+        return [state for state in self.calls.values() if state.status != "finished"]
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case RequestStarted():
+                self.steps += event.attempt == 1
+                self.request = OpenRequest(event.request_id, event.message_id, event.model)
+            case RequestFailed():
+                self.request = None
+                self._count(event.usage, event.cost_usd)
+            case Answered():
+                self.request = None
+                self._count(event.usage, event.cost_usd)
+                self.calls = {call.id: CallState(call=call) for call in event.calls}
+            case ToolStarted() if event.call_id in self.calls:
+                self.calls[event.call_id].status = "started"
+            case ToolFinished() if event.call_id in self.calls:
+                self.calls[event.call_id].status = "finished"
+                self._remember(self.calls[event.call_id].call, event)
+            case Nudged():
+                self.nudges += 1
+
+    def _count(self, usage: Usage, cost: float | None) -> None:
+        self.usage = self.usage + usage
+        self.cost_usd += cost or 0.0
+        self.cost_known = self.cost_known and cost is not None
+
+    def _remember(self, call: ToolCall, event: ToolFinished) -> None:
+        arguments = json.dumps(call.arguments, sort_keys=True)
+        result = hashlib.sha256(event.content.encode(errors="replace")).hexdigest()[:16]
+        signature = hashlib.sha256(f"{call.name}\0{arguments}".encode(errors="replace")).hexdigest()[:16]
+        self.recent = [*self.recent, Done(signature, result, event.status != "ok")][-REMEMBERED_CALLS:]
+        self.unasked += event.error is not None and event.error.reason == "nobody_to_ask"

@@ -1,0 +1,334 @@
+"""The event log: streams of hash-chained rows in one SQLite database a workspace."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import time
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from handrail.protocol.errors import LostHold, StorageDamaged, WrongSequence
+from handrail.storage.database import (
+    BUSY_SECONDS,
+    FileLock,
+    connect,
+    last_commit_in_wal,
+    storage_errors,
+    transaction,
+)
+
+
+class NewRow(NamedTuple):
+    type: str
+    version: int
+    data: str
+
+
+class Row(NamedTuple):
+    stream: str
+    seq: int
+    epoch: int
+    at: int
+    version: int
+    type: str
+    data: str
+    hash: bytes
+
+
+class Head(NamedTuple):
+    stream: str
+    seq: int
+    hash: bytes
+    epoch: int
+    touched: int
+    label: str
+
+
+class Waiting(NamedTuple):
+    """A command in the inbox."""
+
+    id: int
+    data: str
+
+
+class Partial(NamedTuple):
+    message: str
+    kind: str
+    start: int
+    text: str
+
+
+class Snapshot(NamedTuple):
+    version: int
+    seq: int
+    hash: bytes
+    data: str
+
+
+def first_hash(stream: str) -> bytes:
+    """What the first event of a stream is chained to."""
+    return hashlib.sha256(b"handrail\0" + stream.encode()).digest()
+
+
+def row_hash(before: bytes, row: Row) -> bytes:
+    """The hash of a row, over its content and the hash before it."""
+    return hashlib.sha256(before + "\0".join(map(str, row[:-1])).encode(errors="surrogateescape")).digest()
+
+
+class Log:
+    """One workspace's log, opened by any number of processes."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder = folder
+        self.path = folder / "log.db"
+        self.notices: list[str] = []
+        self.listeners: list[Callable[[], None]] = []
+        self._lock = FileLock(folder / "log.lock")
+        try:
+            alone = self._lock.try_alone()
+            expected = last_commit_in_wal(self._wal) if alone else 0
+            self._connection = connect(self.path)
+            if expected:
+                self._compare_wal(expected)
+            self._lock.share(time.monotonic() + BUSY_SECONDS)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+        self._lock.close()
+
+    # Events
+
+    def append(
+        self,
+        stream: str,
+        rows: Sequence[NewRow],
+        *,
+        epoch: int | None = None,
+        expected: int | None = None,
+        take: Iterable[int] = (),
+        blobs: Iterable[bytes] = (),
+        settle: Iterable[str] = (),
+    ) -> list[Row]:
+        """Commit rows at the end of a stream, all or none, and return them.
+
+        In the same transaction `take` removes commands from the inbox, `blobs` are stored, and the partial
+        texts of the messages in `settle` are dropped.
+        """
+        now = time.time_ns() // 1_000_000
+        with transaction(self._connection, self.path) as db:
+            head = self._head(stream)
+            if epoch is not None and epoch != head.epoch:
+                raise LostHold(f"Another process has taken over {stream}. This one stops; follow it there.")
+            if expected is not None and expected != head.seq:
+                raise WrongSequence(f"{stream} is at {head.seq}, not at {expected}: read it again.")
+            written: list[Row] = []
+            before = head.hash
+            for number, new in enumerate(rows, start=head.seq + 1):
+                row = Row(stream, number, head.epoch, now, new.version, new.type, new.data, b"")
+                before = row_hash(before, row)
+                written.append(row._replace(hash=before))
+            db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", written)
+            db.execute(
+                "INSERT INTO streams VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO UPDATE SET"
+                " head = excluded.head, hash = excluded.hash, touched = excluded.touched",
+                (stream, head.seq + len(rows), before, head.epoch, now, head.label),
+            )
+            for taken in take:
+                db.execute("DELETE FROM inbox WHERE id = ?", (taken,))
+            for message in settle:
+                db.execute("DELETE FROM partials WHERE stream = ? AND message = ?", (stream, message))
+            for blob in blobs:
+                self._store_blob(db, blob, now)
+        self._tell()
+        return written
+
+    def read(self, stream: str, after: int = 0, limit: int = -1) -> list[Row]:
+        """Rows after a sequence number, each checked against the one before it."""
+        with storage_errors(self.path):
+            rows = [
+                Row(*fields)
+                for fields in self._connection.execute(
+                    "SELECT stream, seq, epoch, at, version, type, data, hash FROM events"
+                    " WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?",
+                    (stream, after, limit if limit < 0 else limit + 1),
+                )
+            ]
+            head = self._head(stream)
+        if after and (not rows or rows[0].seq != after):
+            raise StorageDamaged(f"Event {after} of {stream} is missing in {self.path}.")
+        before = rows[0].hash if after else first_hash(stream)
+        rows = rows[1:] if after else rows
+        for number, row in enumerate(rows, start=after + 1):
+            before = check_row(row, stream, number, before, self.path)
+        reached = after + len(rows)
+        if (limit < 0 or len(rows) < limit) and reached < head.seq:
+            raise StorageDamaged(f"{stream} ends at {reached} in {self.path}, but {head.seq} were written.")
+        return rows
+
+    def head(self, stream: str) -> Head | None:
+        """Where a stream stands; None when nothing was ever appended to it."""
+        with storage_errors(self.path):
+            head = self._head(stream)
+        return head if head.seq else None
+
+    def heads(self, prefix: str) -> list[Head]:
+        """All streams whose name starts so, last touched first."""
+        with storage_errors(self.path):
+            return [
+                Head(*fields)
+                for fields in self._connection.execute(
+                    "SELECT stream, head, hash, epoch, touched, label FROM streams"
+                    " WHERE stream >= ? AND stream < ? AND head > 0 ORDER BY touched DESC, stream DESC",
+                    (prefix, prefix + "\U0010ffff"),
+                )
+            ]
+
+    def raise_epoch(self, stream: str) -> int:
+        """A new holder's epoch: from now on, appends under an older one fail."""
+        with transaction(self._connection, self.path) as db:
+            head = self._head(stream)
+            db.execute(
+                "INSERT INTO streams VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO UPDATE SET"
+                " epoch = excluded.epoch",
+                (stream, head.seq, head.hash, head.epoch + 1, head.touched, head.label),
+            )
+        return head.epoch + 1
+
+    def set_label(self, stream: str, label: str) -> None:
+        """What lists show of a stream."""
+        with transaction(self._connection, self.path) as db:
+            db.execute("UPDATE streams SET label = ? WHERE stream = ?", (label, stream))
+
+    # Inbox
+
+    def put(self, stream: str, data: str) -> int:
+        """Leave a command for the stream's holder."""
+        with transaction(self._connection, self.path) as db:
+            number = db.execute("INSERT INTO inbox (stream, data) VALUES (?, ?)", (stream, data)).lastrowid
+        self._tell()
+        return number or 0
+
+    def waiting(self, stream: str) -> list[Waiting]:
+        """Commands that nobody has taken yet, oldest first."""
+        with storage_errors(self.path):
+            found = self._connection.execute(
+                "SELECT id, data FROM inbox WHERE stream = ? ORDER BY id", (stream,)
+            )
+            return [Waiting(*fields) for fields in found]
+
+    # Partial texts
+
+    def add_partials(self, stream: str, partials: Iterable[Partial]) -> None:
+        """Keep streamed text until its event is written; never a fact."""
+        with transaction(self._connection, self.path) as db:
+            db.executemany(
+                "INSERT OR REPLACE INTO partials VALUES (?, ?, ?, ?, ?)",
+                [(stream, *partial) for partial in partials],
+            )
+        self._tell()
+
+    def partials(self, stream: str) -> list[Partial]:
+        """Streamed text that no event holds yet, in order of its offset within each message."""
+        with storage_errors(self.path):
+            found = self._connection.execute(
+                "SELECT message, kind, start, text FROM partials WHERE stream = ?"
+                " ORDER BY message, kind, start",
+                (stream,),
+            )
+            return [Partial(*fields) for fields in found]
+
+    # Blobs and snapshots
+
+    def blob(self, sha256: str) -> bytes | None:
+        """The bytes with this hash; None when they are not kept (any more)."""
+        with storage_errors(self.path):
+            found = self._connection.execute("SELECT data FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
+        if not found:
+            return None
+        try:
+            data = zlib.decompress(found[0])
+        except zlib.error as error:
+            raise StorageDamaged(f"A stored content in {self.path} is damaged ({sha256[:12]}).") from error
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise StorageDamaged(f"A stored content in {self.path} is damaged ({sha256[:12]}).")
+        return data
+
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        with transaction(self._connection, self.path) as db:
+            db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (stream, *snapshot))
+
+    def snapshot(self, stream: str, version: int) -> Snapshot | None:
+        """The stream's snapshot, if it is of this version and of this stream's past."""
+        with storage_errors(self.path):
+            found = self._connection.execute(
+                "SELECT s.version, s.seq, s.hash, s.data FROM snapshots s JOIN events e"
+                " ON e.stream = s.stream AND e.seq = s.seq AND e.hash = s.hash"
+                " WHERE s.stream = ? AND s.version = ?",
+                (stream, version),
+            ).fetchone()
+        return Snapshot(*found) if found else None
+
+    # Notice of change
+
+    def data_version(self) -> int:
+        """A number that changes when another process has committed."""
+        with storage_errors(self.path):
+            version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def recoveries(self) -> list[tuple[int, str]]:
+        """Every repair of this log: when (milliseconds), and what was said of it."""
+        with storage_errors(self.path):
+            return list(self._connection.execute("SELECT at, report FROM recoveries ORDER BY at"))
+
+    # Inside
+
+    @property
+    def _wal(self) -> Path:
+        return self.path.with_name("log.db-wal")
+
+    def _tell(self) -> None:
+        for listener in list(self.listeners):
+            listener()
+
+    def _head(self, stream: str) -> Head:
+        found = self._connection.execute(
+            "SELECT stream, head, hash, epoch, touched, label FROM streams WHERE stream = ?", (stream,)
+        ).fetchone()
+        return Head(*found) if found else Head(stream, 0, first_hash(stream), 0, 0, "")
+
+    def _store_blob(self, db: sqlite3.Connection, data: bytes, now: int) -> None:
+        db.execute(
+            "INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?)",
+            (hashlib.sha256(data).hexdigest(), len(data), now, zlib.compress(data, level=1)),
+        )
+
+    def _compare_wal(self, expected: int) -> None:
+        with storage_errors(self.path):
+            accepted = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+            if accepted >= expected:
+                return
+            kept = self.folder / f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.db-wal"
+            shutil.copyfile(self._wal, kept)
+            report = (
+                f"The end of the write-ahead log of {self.path} was damaged: {expected - accepted} of its"
+                f" {expected} pages are lost, and with them the last events. A copy is kept in {kept}."
+            )
+            self._connection.execute(
+                "INSERT INTO recoveries VALUES (?, ?)", (time.time_ns() // 1_000_000, report)
+            )
+        self.notices.append(report)
+
+
+def check_row(row: Row, stream: str, number: int, before: bytes, path: Path) -> bytes:
+    """The row's hash, if row and place are as they were written."""
+    if row.stream == stream and row.seq == number and row.hash == (expected := row_hash(before, row)):
+        return expected
+    raise StorageDamaged(f"Event {number} of {stream} in {path} is not as it was written.")

@@ -1,0 +1,176 @@
+"""Repair of a damaged database: the file is kept, the longest valid prefix of each stream lives on."""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from handrail.protocol.errors import StorageBusy, StorageDamaged
+from handrail.storage.database import FileLock, connect, storage_errors
+from handrail.storage.log import Log, Row, check_row, first_hash
+
+EVENT_COLUMNS = "stream, seq, epoch, at, version, type, data, hash"
+
+
+class Salvaged(NamedTuple):
+    """What could be read of one stream."""
+
+    stream: str
+    rows: int
+    written: int | None
+    """How many the stream's head says there were; None where the head is lost."""
+    epoch: int
+    head: bytes
+
+
+def open_log(folder: Path) -> Log:
+    """The log, repaired first where its file is damaged; `log.notices` says what is missing."""
+    try:
+        return Log(folder)
+    except StorageDamaged:
+        report = repair(folder)
+        log = Log(folder)
+        log.notices.append(report)
+        return log
+
+
+def repair(folder: Path) -> str:
+    """Rebuild the log from what is valid of it; the report says what is missing and where the file is."""
+    lock = FileLock(folder / "log.lock")
+    try:
+        if not lock.try_alone():
+            raise StorageBusy(
+                f"The log in {folder} is damaged, and another process has it open."
+                " Close every other Handrail in this workspace, then start again: it will be repaired."
+            )
+        return _rebuild(folder)
+    finally:
+        lock.close()
+
+
+def verify(log: Log) -> list[str]:
+    """Every event of every stream read and checked; one line for each thing that is wrong."""
+    problems = []
+    for head in log.heads(""):
+        try:
+            log.read(head.stream)
+        except StorageDamaged as error:
+            problems.append(str(error))
+    with storage_errors(log.path):
+        found = log._connection.execute("PRAGMA quick_check(5)").fetchall()
+    return problems + [f"{log.path}: {line}" for (line,) in found if line != "ok"]
+
+
+def _rebuild(folder: Path) -> str:
+    damaged = folder / f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+    damaged.mkdir(mode=0o700)
+    for name in ("log.db", "log.db-wal"):
+        if (folder / name).exists():
+            shutil.copy2(folder / name, damaged / name)
+    fresh = folder / "log.db.new"
+    fresh.unlink(missing_ok=True)
+    source = sqlite3.connect(f"file:{damaged / 'log.db'}", uri=True, isolation_level=None)
+    source.text_factory = lambda data: data.decode(errors="surrogateescape")
+    target = connect(fresh)
+    try:
+        target.execute("BEGIN")
+        streams = [_salvage(source, target, stream) for stream in _stream_names(source)]
+        if not any(found.rows for found in streams):
+            raise StorageDamaged(
+                f"The log in {folder} is damaged and nothing in it can be read. It was left as it is, with a"
+                f" copy in {damaged}. Move log.db away to start afresh, or restore it from a backup."
+            )
+        _copy_whole_rows(source, target)
+        report = _report(streams, damaged)
+        target.execute("INSERT INTO recoveries VALUES (?, ?)", (time.time_ns() // 1_000_000, report))
+        target.execute("COMMIT")
+        target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        target.close()
+        source.close()
+    _replace(folder, fresh)
+    return report
+
+
+def _replace(folder: Path, fresh: Path) -> None:
+    for name in ("log.db-wal", "log.db-shm", "log.db.new-wal", "log.db.new-shm"):
+        (folder / name).unlink(missing_ok=True)
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
+    fresh.replace(folder / "log.db")
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(source: sqlite3.Connection, query: str, *values: object) -> Iterator[tuple[object, ...]]:
+    """Rows until the damage, if there is any."""
+    try:
+        yield from source.execute(query, values)
+    except (sqlite3.Error, UnicodeError, OverflowError):
+        return
+
+
+def _stream_names(source: sqlite3.Connection) -> list[str]:
+    names = {str(name) for (name,) in _read(source, "SELECT stream FROM streams")}
+    after = ""
+    while found := next(_read(source, "SELECT min(stream) FROM events WHERE stream > ?", after), None):
+        if not isinstance(found[0], str) or found[0] <= after:
+            break
+        after = found[0]
+        names.add(after)
+    return sorted(name for name in names if name == "workspace" or name.startswith("session:"))
+
+
+def _salvage(source: sqlite3.Connection, target: sqlite3.Connection, stream: str) -> Salvaged:
+    before, count, epoch = first_hash(stream), 0, 0
+    query = f"SELECT {EVENT_COLUMNS} FROM events WHERE stream = ? ORDER BY seq"
+    for fields in _read(source, query, stream):
+        row = Row(*fields)  # type: ignore[arg-type]
+        try:
+            before = check_row(row, stream, count + 1, before, Path("log.db"))
+        except (StorageDamaged, UnicodeError, TypeError):
+            break
+        target.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        count, epoch = count + 1, max(epoch, row.epoch)
+    head = next(
+        _read(source, "SELECT head, epoch, touched, label FROM streams WHERE stream = ?", stream), None
+    )
+    intact = (
+        head is not None and all(isinstance(number, int) for number in head[:3]) and isinstance(head[3], str)
+    )
+    written, held, touched, label = head if head and intact else (None, 0, 0, "")
+    if count:
+        target.execute(
+            "INSERT INTO streams VALUES (?, ?, ?, ?, ?, ?)",
+            (stream, count, before, max(epoch, int(str(held))), touched, label if written == count else ""),
+        )
+    return Salvaged(stream, count, int(str(written)) if written is not None else None, epoch, before)
+
+
+def _copy_whole_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Commands nobody took and stored contents; a content is checked against its hash when it is read."""
+    for table, columns in (("inbox", 3), ("partials", 5), ("blobs", 4), ("recoveries", 2)):
+        marks = ", ".join("?" * columns)
+        for fields in _read(source, f"SELECT * FROM {table}"):
+            try:
+                target.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", fields)
+            except (sqlite3.Error, UnicodeError):
+                continue
+
+
+def _report(streams: list[Salvaged], damaged: Path) -> str:
+    lines = [f"The log was damaged and has been repaired; the damaged file is kept in {damaged}."]
+    for found in streams:
+        if found.written is None:
+            lines.append(f"{found.stream}: {found.rows} events kept; whether more were written is not known.")
+        elif found.written > found.rows:
+            lines.append(f"{found.stream}: events {found.rows + 1} to {found.written} are lost.")
+    if len(lines) == 1:
+        lines.append("No event is missing.")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""The tables, and how an older file becomes a newer one."""
+
+import sqlite3
+
+APPLICATION_ID = 0x48524C47  # "HRLG", so that `file` and we know what this is
+VERSION = 1
+
+TABLES = """
+CREATE TABLE streams (
+    stream TEXT PRIMARY KEY,
+    head   INTEGER NOT NULL,              -- sequence number of the last event
+    hash   BLOB NOT NULL,                 -- of the last event, the chain's end
+    epoch  INTEGER NOT NULL DEFAULT 0,    -- raised by each new holder; an append under an older one fails
+    touched INTEGER NOT NULL,             -- milliseconds, for lists
+    label  TEXT NOT NULL DEFAULT ''       -- what a list shows of it; can be thrown away and rebuilt
+) WITHOUT ROWID;
+
+CREATE TABLE events (
+    stream  TEXT NOT NULL,
+    seq     INTEGER NOT NULL,
+    epoch   INTEGER NOT NULL,
+    at      INTEGER NOT NULL,             -- milliseconds; for people, never for order
+    version INTEGER NOT NULL,
+    type    TEXT NOT NULL,
+    data    TEXT NOT NULL,
+    hash    BLOB NOT NULL,
+    UNIQUE (stream, seq)
+);
+
+CREATE TABLE inbox (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    stream TEXT NOT NULL,
+    data   TEXT NOT NULL
+);
+
+CREATE TABLE partials (
+    stream  TEXT NOT NULL,
+    message TEXT NOT NULL,
+    kind    TEXT NOT NULL,
+    start   INTEGER NOT NULL,             -- offset in characters
+    text    TEXT NOT NULL,
+    PRIMARY KEY (stream, message, kind, start)
+) WITHOUT ROWID;
+
+CREATE TABLE blobs (
+    sha256 TEXT PRIMARY KEY,
+    size   INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    data   BLOB NOT NULL                  -- zlib
+);
+
+CREATE TABLE snapshots (
+    stream  TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    hash    BLOB NOT NULL,                -- of the event at seq: a snapshot of another past is not used
+    data    TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE recoveries (
+    at     INTEGER NOT NULL,
+    report TEXT NOT NULL
+);
+"""
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables in an empty file; raise for a file of a newer Handrail or of another program."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        for statement in TABLES.split(";\n\n"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def stored_version(connection: sqlite3.Connection) -> int:
+    """The version the file says it has; 0 for an empty one."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
