@@ -1,22 +1,22 @@
 """Everything that can go wrong, named by what happens next.
 
-    HandrailError                 a sentence for the user that says what to do; `exit_status` for the shell
-    ├── UsageProblem              the request itself is off: unknown session, bad option            (2)
-    ├── ConfigProblem             a settings file cannot be read or says something unknown          (2)
-    ├── ModelProblem              what an adapter raises; no provider's own error passes it
-    │   ├── RetryLater            rate limit, overload, network, cut stream: the same request may work
-    │   ├── FixRequest            the provider refuses this request: too long, not a known model    (1)
-    │   ├── Authenticate          the key is missing or refused                                     (1)
-    │   └── GiveUp                the answer cannot be used and trying again will not help          (1)
-    ├── NoModel                   nothing to answer with: no key, no server                         (1)
-    ├── StorageProblem            the log cannot take or give an event                              (1)
-    │   ├── StorageFull           no room left on the disk: the action was not begun
-    │   ├── StorageBusy           another process kept the database longer than the deadline
-    │   ├── StorageDamaged        bytes are not what was written; the file is kept
-    │   ├── LostHold              another process has become this session's holder
-    │   └── WrongSequence         somebody else appended to this stream first
-    ├── PathProblem               a path that cannot be used: missing, binary, too large, outside   (1)
-    └── ToolRefused               carries the ToolError that model, log and screen all see
+HandrailError                 a sentence for the user that says what to do; `exit_status` for the shell
+├── UsageProblem              the request itself is off: unknown session, bad option            (2)
+├── ConfigProblem             a settings file cannot be read or says something unknown          (2)
+├── ModelProblem              what an adapter raises; no provider's own error passes it
+│   ├── RetryLater            rate limit, overload, network, cut stream: the same request may work
+│   ├── FixRequest            the provider refuses this request: too long, not a known model    (1)
+│   ├── Authenticate          the key is missing or refused                                     (1)
+│   └── GiveUp                the answer cannot be used and trying again will not help          (1)
+├── NoModel                   nothing to answer with: no key, no server                         (1)
+├── StorageProblem            the log cannot take or give an event                              (1)
+│   ├── StorageFull           no room left on the disk: the action was not begun
+│   ├── StorageBusy           another process kept the database longer than the deadline
+│   ├── StorageDamaged        bytes are not what was written; the file is kept
+│   ├── LostHold              another process has become this session's holder
+│   └── WrongSequence         somebody else appended to this stream first
+├── PathProblem               a path that cannot be used: missing, binary, too large, outside   (1)
+└── ToolRefused               carries the ToolError that model, log and screen all see
 """
 
 from typing import Literal
@@ -94,7 +94,11 @@ class RetryLater(ModelProblem):
 
 
 class FixRequest(ModelProblem):
-    pass
+    """`too_long` is true when the conversation does not fit the model's window: compact, then ask again."""
+
+    def __init__(self, message: str, *, too_long: bool = False) -> None:
+        super().__init__(message)
+        self.too_long = too_long
 
 
 class Authenticate(ModelProblem):

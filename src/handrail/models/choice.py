@@ -1,0 +1,132 @@
+"""Which model answers, and why: flag, session, workspace, user setting, a key, a local server."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import anyio
+
+from handrail.config.connections import ConnectionSettings
+from handrail.models.connect import Credential, find_key, no_credential
+from handrail.models.connections import BUILT_IN, LOCAL_PORTS, SCRIPTED, Connection, connections, resolve
+from handrail.models.known import DEFAULTS
+from handrail.protocol.errors import ModelProblem, NoModel
+from handrail.protocol.values import Role
+
+SERVER_SECONDS = 0.5
+
+DOORS = """There is no model to answer. Three ways to one:
+  - a key: put one into {keys}
+  - a server on this machine: start Ollama, llama.cpp, LM Studio or vLLM
+  - another address: add a connection to your settings and name its model with --model"""
+
+
+class Wishes(NamedTuple):
+    """Models asked for, one place each, for one role; empty where nobody said anything."""
+
+    flag: str = ""
+    session: str = ""
+    workspace: str = ""
+    user: str = ""
+    fallbacks: tuple[str, ...] = ()
+    """Tried in order when the chosen one cannot answer."""
+
+
+class Choice(NamedTuple):
+    """A model and the reason for it, in words."""
+
+    reference: str
+    why: str
+    role: Role = "main"
+    fallbacks: tuple[str, ...] = ()
+
+
+FindServer = Callable[[Mapping[str, Connection]], Awaitable[str | None]]
+PLACES = {
+    "flag": "named on the command line",
+    "session": "chosen in this session",
+    "workspace": "set for this workspace",
+    "user": "set in your settings",
+}
+
+
+async def find_server(available: Mapping[str, Connection]) -> str | None:
+    """The first model of the first local server that answers; all are asked at once."""
+    from handrail.models.wire import Wire
+
+    found: dict[str, str] = {}
+
+    async def ask(name: str) -> None:
+        wire = Wire(available[name], key="")
+        try:
+            names = await wire.model_names(SERVER_SECONDS)
+        except ModelProblem:
+            return
+        finally:
+            await wire.aclose()
+        usable = [each for each in names if "embed" not in each.lower()]
+        if usable:
+            found[name] = f"{name}/{usable[0]}"
+
+    async with anyio.create_task_group() as tasks:
+        for name in LOCAL_PORTS:
+            tasks.start_soon(ask, name)
+    return next((found[name] for name in LOCAL_PORTS if name in found), None)
+
+
+async def choose(
+    wishes: Wishes,
+    *,
+    environment: Mapping[str, str],
+    settings: Mapping[str, ConnectionSettings] | None = None,
+    credential: Credential = no_credential,
+    find: FindServer = find_server,
+) -> Choice:
+    """The main model. Raises NoModel, with the ways out, when there is nothing to answer with."""
+    available = connections(settings or {})
+    asked = _asked(wishes, available, role="main")
+    if asked is not None:
+        return asked
+    fallbacks = _fallbacks(wishes, available)
+    for name, defaults in DEFAULTS.items():
+        if find_key(available[name], environment, credential):
+            held = [each for each in available[name].key_env if environment.get(each, "").strip()]
+            why = f"there is a key in {held[0]}" if held else f"there is a stored key for {name}"
+            return Choice(f"{name}/{defaults.main}", why, "main", fallbacks)
+    server = await find(available)
+    if server is not None:
+        return Choice(server, f"{server.partition('/')[0]} answers on this machine", "main", fallbacks)
+    raise NoModel(DOORS.format(keys=", ".join(available[name].key_env[0] for name in DEFAULTS)))
+
+
+def choose_for(
+    role: Role, wishes: Wishes, main: Choice, settings: Mapping[str, ConnectionSettings] | None = None
+) -> Choice:
+    """The model for a role other than main: what was asked, else one that the main model's key opens."""
+    available = connections(settings or {})
+    asked = _asked(wishes, available, role)
+    if asked is not None:
+        return asked
+    fallbacks = _fallbacks(wishes, available) or main.fallbacks
+    owner, _, model = main.reference.partition("/")
+    unchanged = owner in DEFAULTS and available[owner].base_url == BUILT_IN[owner].base_url
+    if role == "fast" and unchanged and DEFAULTS[owner].fast != model:
+        return Choice(f"{owner}/{DEFAULTS[owner].fast}", f"the fast model of {owner}", role, fallbacks)
+    return Choice(main.reference, f"the same as main: {main.why}", role, fallbacks)
+
+
+def _asked(wishes: Wishes, available: Mapping[str, Connection], role: Role) -> Choice | None:
+    for place, words in PLACES.items():
+        reference = getattr(wishes, place)
+        if reference:
+            return Choice(_full(reference, available), words, role, _fallbacks(wishes, available))
+    return None
+
+
+def _fallbacks(wishes: Wishes, available: Mapping[str, Connection]) -> tuple[str, ...]:
+    return tuple(_full(each, available) for each in wishes.fallbacks)
+
+
+def _full(reference: str, available: Mapping[str, Connection]) -> str:
+    if reference.startswith(f"{SCRIPTED}/"):
+        return reference
+    return resolve(reference, available).reference

@@ -1,0 +1,55 @@
+"""From a reference to a model that answers."""
+
+from collections.abc import Callable, Mapping
+
+from handrail.config.connections import ConnectionSettings
+from handrail.models.base import Model
+from handrail.models.capabilities import Probed, describe, probe
+from handrail.models.connections import SCRIPTED, Connection, connections, resolve
+from handrail.protocol.errors import Authenticate
+
+Credential = Callable[[str], str | None]
+"""The stored key of a connection by its name, or None."""
+
+
+def no_credential(_connection: str) -> str | None:
+    """For callers that keep no keys."""
+    return None
+
+
+async def connect(
+    reference: str,
+    *,
+    environment: Mapping[str, str],
+    settings: Mapping[str, ConnectionSettings] | None = None,
+    credential: Credential = no_credential,
+) -> Model:
+    """The model that a reference names, ready to be asked. A local server is asked what it can do."""
+    if reference.startswith(f"{SCRIPTED}/"):
+        from handrail.models.scripted import ScriptedModel
+
+        return ScriptedModel.load(reference.partition("/")[2])
+    connection, model = resolve(reference, connections(settings or {}))
+    key = find_key(connection, environment, credential)
+    if not key and connection.key_env and not connection.local:
+        raise Authenticate(
+            f"There is no key for {connection.name}. Put one into {' or '.join(connection.key_env)}, "
+            "or choose another model with --model."
+        )
+    probed = await probe(connection, model, key) if connection.local else Probed()
+    capabilities = describe(connection, model, probed)
+    if connection.protocol == "anthropic":
+        from handrail.models.anthropic import AnthropicModel
+
+        return AnthropicModel(connection, model, key, capabilities)
+    from handrail.models.openai import OpenAIModel
+
+    return OpenAIModel(connection, model, key, capabilities)
+
+
+def find_key(connection: Connection, environment: Mapping[str, str], credential: Credential) -> str:
+    """The key of a connection: the environment first, then the stored one; empty when there is none."""
+    for name in connection.key_env:
+        if value := environment.get(name, "").strip():
+            return value
+    return (credential(connection.name) or "").strip()

@@ -1,0 +1,67 @@
+"""Names of models, and what is known of them by name. The one place to change when providers move on."""
+
+import re
+from typing import NamedTuple
+
+
+class Defaults(NamedTuple):
+    """What a connection answers with when nobody named a model."""
+
+    main: str
+    fast: str
+
+
+DEFAULTS: dict[str, Defaults] = {
+    "anthropic": Defaults(main="claude-sonnet-5-5", fast="claude-haiku-5-5"),
+    "openai": Defaults(main="gpt-6.1-terra", fast="gpt-5.4-mini"),
+    "xai": Defaults(main="grok-4.7", fast="grok-4-1-fast-reasoning"),
+    "openrouter": Defaults(main="anthropic/claude-sonnet-5.5", fast="anthropic/claude-haiku-5.5"),
+    "gemini": Defaults(main="gemini-3.8-flash", fast="gemini-3.5-flash-lite"),
+}
+"""In the order in which keys are looked for."""
+
+BARE_NAMES: tuple[tuple[str, str], ...] = (
+    (r"claude-", "anthropic"),
+    (r"(gpt|chatgpt)-", "openai"),
+    (r"o\d", "openai"),
+    (r"grok-", "xai"),
+    (r"gemini-", "gemini"),
+)
+"""How a model's name without a connection begins, and which connection is meant."""
+
+
+class Known(NamedTuple):
+    """What holds for all models whose name matches."""
+
+    context_window: int
+    images: bool
+    thinking: bool
+
+
+KNOWN: tuple[tuple[str, Known], ...] = (
+    (r"claude-[a-z]+-(4[-.][6-9]|[5-9])", Known(context_window=1_000_000, images=True, thinking=True)),
+    (r"claude-", Known(context_window=200_000, images=True, thinking=False)),
+    (r"gpt-4\.1", Known(context_window=1_000_000, images=True, thinking=False)),
+    (r"gpt-4o", Known(context_window=128_000, images=True, thinking=False)),
+    (r"gpt-5\.4-(mini|nano)", Known(context_window=400_000, images=True, thinking=True)),
+    (r"gpt-5\.3$", Known(context_window=128_000, images=True, thinking=True)),
+    (r"gpt-5\.5", Known(context_window=1_000_000, images=True, thinking=True)),
+    (r"gpt-(5\.[4-9]|[6-9])", Known(context_window=1_050_000, images=True, thinking=True)),
+    (r"gpt-5", Known(context_window=400_000, images=True, thinking=True)),
+    (r"o[134](-|$)", Known(context_window=128_000, images=False, thinking=True)),
+    (r"grok-4\.[5-9]", Known(context_window=500_000, images=True, thinking=True)),
+    (r"grok-4-(1-)?fast", Known(context_window=2_000_000, images=True, thinking=True)),
+    (r"grok-(code|build)", Known(context_window=256_000, images=False, thinking=True)),
+    (r"grok-", Known(context_window=131_072, images=False, thinking=True)),
+    (r"gemini-(2\.5|3|4)", Known(context_window=1_000_000, images=True, thinking=True)),
+)
+"""First match wins. Families only: single models are looked up in the bundled price list."""
+
+
+def known(model: str) -> Known | None:
+    """What is known by name alone; an owner before the last slash (`anthropic/claude-...`) is ignored."""
+    name = model.rpartition("/")[2].lower()
+    for pattern, facts in KNOWN:
+        if re.match(pattern, name):
+            return facts
+    return None

@@ -1,0 +1,268 @@
+"""HTTP to a model server: one client a connection, deadlines, the size limit, and every failure as ours."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing, suppress
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+import anyio
+
+from handrail.models.base import Deadlines, Part, RawBytes
+from handrail.models.clock import Clock
+from handrail.models.connections import Connection
+from handrail.models.foreign import foreign_errors, translate
+from handrail.models.refusals import (
+    Asked,
+    Refusal,
+    is_unknown_model,
+    problem,
+    read_refusal,
+    read_stream_error,
+)
+from handrail.models.sse import EventReader, ServerEvent
+from handrail.protocol.errors import Authenticate, ConfigProblem, FixRequest, GiveUp, ModelProblem, RetryLater
+
+if TYPE_CHECKING:
+    import httpx2
+
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+MAX_REFUSAL_BYTES = 64 * 1024
+MODEL_LIST_SECONDS = 3.0
+CLOSE_SECONDS = 1.0
+DRAIN_SECONDS = 0.25
+
+
+class StreamRefused(Exception):
+    """An adapter's reader found an error object inside the stream."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__()
+        self.refusal = read_stream_error(error)
+
+
+class Reader(Protocol):
+    """Turns the events of one answer into parts."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last event has come, so that nothing more need be read."""
+
+    def read(self, event: ServerEvent) -> Iterable[Part]: ...
+
+    def end(self) -> Iterable[Part] | None:
+        """What follows a clean end of the stream; None when the answer is not complete."""
+
+
+class Wire:
+    """The way to one connection's server."""
+
+    def __init__(self, connection: Connection, key: str) -> None:
+        self._connection = connection
+        self._headers = headers(connection, key)
+        self._client: httpx2.AsyncClient | None = None
+        self.host = urlsplit(connection.base_url).netloc.rpartition("@")[2]
+
+    async def answer(
+        self, path: str, body: dict[str, Any], deadlines: Deadlines, reader: Reader, asked: Asked
+    ) -> AsyncGenerator[Part, None]:
+        """The parts of one streamed answer. Only `ModelProblem`s leave, and closing it closes the socket."""
+        clock = Clock(deadlines)
+        try:
+            content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+            async with aclosing(self._bytes(path, content, clock, asked)) as stream:
+                async for part in self._parts(stream, reader):
+                    yield part
+                last = reader.end()
+                if last is None:
+                    raise RetryLater(f"{self.host} broke off before the answer was complete.", billed=True)
+                for part in last:
+                    yield part
+                await _drain(stream)
+        except StreamRefused as refused:
+            raise problem(refused.refusal, asked, headers={}, billed=True) from None
+        except foreign_errors() as error:
+            raise translate(error, self.host, billed=clock.answering) from error
+
+    async def _parts(self, stream: AsyncIterator[bytes], reader: Reader) -> AsyncGenerator[Part, None]:
+        events = EventReader()
+        received = 0
+        async for data in stream:
+            received += len(data)
+            yield RawBytes(data)
+            if received > MAX_ANSWER_BYTES:
+                raise GiveUp(f"{self.host} sent more than {MAX_ANSWER_BYTES >> 20} MB for one answer.")
+            for event in events.feed(data):
+                for part in self._read(reader, event):
+                    yield part
+                if reader.finished:
+                    return
+
+    def _read(self, reader: Reader, event: ServerEvent) -> list[Part]:
+        try:
+            return list(reader.read(event))
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            raise RetryLater(
+                f"{self.host} sent an event that cannot be read ({type(error).__name__}).", billed=True
+            ) from error
+
+    async def _bytes(
+        self, path: str, content: bytes, clock: Clock, asked: Asked
+    ) -> AsyncGenerator[bytes, None]:
+        response = await self._send(path, content, clock)
+        try:
+            chunks = response.aiter_bytes()
+            if response.status_code != 200 or not _streams(response):
+                async for part in self._refused(response, chunks, clock, asked):
+                    yield part
+            while (data := await self._next(chunks, clock)) is not None:
+                yield data
+        finally:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await response.aclose()
+
+    async def _send(self, path: str, content: bytes, clock: Clock) -> "httpx2.Response":
+        import httpx2
+
+        client = self._open()
+        request = client.build_request(
+            "POST",
+            f"{self._connection.base_url}{path}",
+            params=dict(self._connection.query) or None,
+            content=content,
+            headers={"content-type": "application/json"},
+            timeout=httpx2.Timeout(None, connect=clock.deadlines.connect),
+        )
+        with anyio.move_on_after(clock.left()):
+            return await client.send(request, stream=True)
+        raise clock.expired(self.host)
+
+    async def _next(self, chunks: AsyncIterator[bytes], clock: Clock) -> bytes | None:
+        with anyio.move_on_after(clock.left()):
+            data = await anext(chunks, None)
+            clock.heard()
+            return data
+        raise clock.expired(self.host)
+
+    async def _refused(
+        self, response: "httpx2.Response", chunks: AsyncIterator[bytes], clock: Clock, asked: Asked
+    ) -> AsyncGenerator[bytes, None]:
+        """The body of an answer that is none, for the audit; then what it means is raised."""
+        body = bytearray()
+        while len(body) < MAX_REFUSAL_BYTES and (data := await self._next(chunks, clock)) is not None:
+            body += data
+            yield data
+        refusal = read_refusal(response.status_code, bytes(body))
+        if response.status_code == 200:
+            raise self._not_a_stream(response, refusal, asked)
+        found = problem(refusal, asked, response.headers)
+        if isinstance(found, FixRequest) and is_unknown_model(refusal):
+            found = FixRequest(f"{found} {await self._nearest(asked.model)}")
+        raise found
+
+    def _not_a_stream(self, response: "httpx2.Response", refusal: Refusal, asked: Asked) -> ModelProblem:
+        try:
+            value = json.loads(refusal.raw)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict) and value.get("error"):
+            return problem(read_stream_error(value["error"]), asked, response.headers)
+        kind = response.headers.get("content-type", "nothing").partition(";")[0]
+        return GiveUp(
+            f"{self.host} answered with {kind} instead of a stream of events: "
+            f"check base_url of connection {asked.connection!r}, or the proxy in between."
+        )
+
+    async def _nearest(self, model: str) -> str:
+        try:
+            names = await self.model_names(MODEL_LIST_SECONDS)
+        except ModelProblem:
+            names = []
+        near = get_close_matches(model, names, n=3, cutoff=0.4) or names[:5]
+        return f"It has: {', '.join(near)}." if near else "Choose another with --model."
+
+    async def model_names(self, seconds: float) -> list[str]:
+        """The models that the server lists."""
+        path = "/v1/models" if self._connection.protocol == "anthropic" else "/models"
+        value = await self.get_json(f"{self._connection.base_url}{path}", seconds)
+        data = value.get("data") if isinstance(value, dict) else None
+        entries = data if isinstance(data, list) else []
+        names = [str(each["id"]) for each in entries if isinstance(each, dict) and each.get("id")]
+        return [name.removeprefix("models/") for name in names]
+
+    async def get_json(self, url: str, seconds: float, content: dict[str, Any] | None = None) -> Any:
+        """A small JSON document of the server (POSTed for when `content` is given)."""
+        try:
+            with anyio.fail_after(seconds):
+                client = self._open()
+                query = dict(self._connection.query) or None
+                method = "POST" if content is not None else "GET"
+                response = await client.request(method, url, params=query, json=content, timeout=seconds)
+            if response.status_code != 200:
+                raise RetryLater(f"{url} answered {response.status_code}.")
+            return response.json()
+        except foreign_errors() as error:
+            raise translate(error, self.host, billed=False) from error
+
+    def _open(self) -> "httpx2.AsyncClient":
+        import httpx2
+
+        if self._client is None:
+            # A TLS context takes tens of milliseconds to build, and plain HTTP without redirects never uses it.
+            verify = self._connection.base_url.startswith("https:")
+            try:
+                self._client = httpx2.AsyncClient(
+                    verify=verify,
+                    headers=self._headers,
+                    trust_env=not self._connection.local,
+                    follow_redirects=False,
+                    limits=httpx2.Limits(max_connections=None),
+                )
+            except (ImportError, ValueError) as error:
+                raise GiveUp(f"The proxy that the environment names cannot be used: {error}") from error
+        return self._client
+
+    async def aclose(self) -> None:
+        """Give back the sockets."""
+        client, self._client = self._client, None
+        if client is not None:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await client.aclose()
+
+
+def headers(connection: Connection, key: str) -> dict[str, str]:
+    """What every request of a connection carries; the key goes nowhere else."""
+    result = {"accept": "text/event-stream, application/json", "accept-encoding": "identity"}
+    result["user-agent"] = "handrail"
+    if connection.protocol == "anthropic":
+        result["anthropic-version"] = "2023-06-01"
+    if key:
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise Authenticate(
+                f"The key of connection {connection.name!r} holds characters that no key has. "
+                "Copy it again, without quotes or line ends."
+            )
+        name = connection.key_header or (
+            "x-api-key" if connection.protocol == "anthropic" else "authorization"
+        )
+        result[name.lower()] = f"Bearer {key}" if name.lower() == "authorization" else key
+    for own, value in connection.headers.items():
+        if not f"{own}{value}".isascii() or not f"{own}{value}".isprintable():
+            raise ConfigProblem(
+                f"header {own!r} of connection {connection.name!r} is not plain printable text."
+            )
+        result[own.lower()] = value
+    return result
+
+
+async def _drain(stream: AsyncIterator[bytes]) -> None:
+    """Read the HTTP end mark that follows the last event, so that the socket can be used again."""
+    with suppress(ModelProblem, *foreign_errors()), anyio.move_on_after(DRAIN_SECONDS):
+        async for _ in stream:
+            pass
+
+
+def _streams(response: "httpx2.Response") -> bool:
+    kind = response.headers.get("content-type", "")
+    return not kind.startswith(("text/html", "application/json"))
