@@ -1,0 +1,176 @@
+"""Settings in layers: defaults, the user's file, the workspace's file, the environment, flags."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from handrail.config.narrowing import why_not
+from handrail.config.places import WORKSPACE_SETTINGS, Places
+from handrail.config.settings import Settings, keys
+from handrail.config.toml_file import TomlFile, read_toml
+from handrail.config.validation import check, from_text, nested
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.values import Value
+
+Layer = Literal["default", "user", "workspace", "environment", "flag"]
+
+ADDS_UP = "commands.allow"
+NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Source(Value):
+    """Where a setting was set; `place` is `FILE:LINE` or the variable's name."""
+
+    layer: Layer
+    place: str = ""
+
+    def __str__(self) -> str:
+        return self.place or self.layer
+
+
+class Ignored(Value):
+    """What a workspace's file says and a workspace may not say."""
+
+    key: str
+    file: str
+    """`FILE:LINE`."""
+    why: str
+
+
+class LoadedSettings(Value):
+    settings: Settings
+    sources: dict[str, tuple[Source, ...]]
+    """Of every key; of `commands.allow` all that added to it."""
+    ignored: tuple[Ignored, ...] = ()
+
+    def layer(self, key: str) -> Layer:
+        """Which layer had the last word on a key."""
+        return self.sources[key][-1].layer
+
+
+class ShownSetting(NamedTuple):
+    key: str
+    value: Any
+    where: str
+
+
+class _Said(NamedTuple):
+    key: str
+    value: Any
+    source: Source
+
+
+def load_settings(
+    places: Places,
+    workspace: Path | None,
+    *,
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any] = NO_FLAGS,
+    trusted: bool = False,
+) -> LoadedSettings:
+    """All settings and where each comes from. `flags` is {key: value or text}; raises ConfigProblem."""
+    values = {key: _value(Settings(), key) for key in keys()}
+    sources: dict[str, tuple[Source, ...]] = {key: (Source(layer="default"),) for key in values}
+    ignored = []
+    of_workspace = _in_file(workspace / WORKSPACE_SETTINGS, "workspace") if workspace else []
+    for said in (
+        *_in_file(places.settings, "user"),
+        *of_workspace,
+        *_in_environment(environ),
+        *_in_flags(flags),
+    ):
+        if said.source.layer == "workspace" and not trusted:
+            why = why_not(said.key, said.value, values.get(said.key))
+            if why:
+                ignored.append(Ignored(key=said.key, file=said.source.place, why=why))
+                continue
+        if said.key == ADDS_UP:
+            new = tuple(entry for entry in said.value if entry not in values[ADDS_UP])
+            values[ADDS_UP] += new
+            sources[ADDS_UP] = (*(s for s in sources[ADDS_UP] if s.layer != "default"), said.source)
+        else:
+            values[said.key] = said.value
+            sources[said.key] = (said.source,)
+    settings = check(_tree(values), ".".join)
+    return LoadedSettings(settings=settings, sources=sources, ignored=tuple(ignored))
+
+
+def shown_settings(loaded: LoadedSettings) -> list[ShownSetting]:
+    """Every setting, its value and where it was set, for a person; values of headers are left out."""
+    rows = []
+    for key, sources in loaded.sources.items():
+        where = ", ".join(str(source) for source in sources)
+        if not key.startswith("connections."):
+            rows.append(ShownSetting(key, _value(loaded.settings, key), where))
+            continue
+        name = key.removeprefix("connections.")
+        said = loaded.settings.connections[name].model_dump(exclude_unset=True)
+        for field, value in said.items():
+            shown = dict.fromkeys(value, "...") if field == "headers" else value
+            rows.append(ShownSetting(f"{key}.{field}", shown, where))
+    return rows
+
+
+def variable(key: str) -> str:
+    """The environment variable that sets a key."""
+    return "HANDRAIL_MODEL" if key == "models.main" else "HANDRAIL_" + key.upper().replace(".", "_")
+
+
+def _in_file(path: Path, layer: Layer) -> Iterable[_Said]:
+    file = read_toml(path)
+    if file is None:
+        return
+    said = check(file.data, file.place)
+    for key in keys():
+        if _is_written(file, key):
+            place = file.place(tuple(key.split(".")))
+            yield _Said(key, _value(said, key), Source(layer=layer, place=place))
+    for name, connection in said.connections.items():
+        place = file.place(("connections", name))
+        yield _Said(f"connections.{name}", connection, Source(layer=layer, place=place))
+
+
+def _is_written(file: TomlFile, key: str) -> bool:
+    inner: Any = file.data
+    for part in key.split("."):
+        if part not in inner:
+            return False
+        inner = inner[part]
+    return True
+
+
+def _in_environment(environ: Mapping[str, str]) -> Iterable[_Said]:
+    if environ.get("NO_COLOR"):
+        yield _Said("display.color", "never", Source(layer="environment", place="NO_COLOR"))
+    for key in keys():
+        name = variable(key)
+        if text := environ.get(name):
+            yield _Said(key, from_text(key, text, name), Source(layer="environment", place=name))
+
+
+def _in_flags(flags: Mapping[str, Any]) -> Iterable[_Said]:
+    for key, given in flags.items():
+        if key.startswith("connections"):
+            raise UsageProblem(f"{key} cannot be given as a flag; write it into the settings file.")
+        value = from_text(key, given) if isinstance(given, str) else given
+        said = check(nested({key: value}), lambda _: "")
+        yield _Said(key, _value(said, key), Source(layer="flag"))
+
+
+def _value(settings: Settings, key: str) -> Any:
+    inner: Any = settings
+    for part in key.split("."):
+        inner = getattr(inner, part)
+    return inner
+
+
+def _tree(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by key as one document. A connection is taken whole, so that no layer can bend another's."""
+    plain = {key: value for key, value in values.items() if not key.startswith("connections.")}
+    connections = {
+        key.removeprefix("connections."): value
+        for key, value in values.items()
+        if key.startswith("connections.")
+    }
+    return {**nested(plain), "connections": connections}

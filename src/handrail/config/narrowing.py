@@ -1,0 +1,36 @@
+"""The trust rule for settings that come with a folder: a workspace may only narrow."""
+
+from typing import Any
+
+from handrail.protocol.values import Mode
+
+NARROWER: dict[Mode, frozenset[Mode]] = {
+    "explore": frozenset(),
+    "plan": frozenset({"explore"}),
+    "ask": frozenset({"explore"}),
+    "edit": frozenset({"explore", "plan", "ask"}),
+    "auto": frozenset({"explore", "plan", "ask", "edit"}),
+}
+"""`plan` is not narrower than `ask`: an approved plan goes on in mode `edit`."""
+
+LOWER_IS_NARROWER = ("limits", "retries", "context")
+
+REASONS = {
+    "models": "it would choose which model sees your files",
+    "connections": "it would change where requests and keys are sent",
+    "commands": "it would allow commands without asking",
+    "display": "how Handrail looks is yours to choose",
+}
+
+
+def why_not(key: str, value: Any, current: Any) -> str:
+    """Why a workspace that is not trusted may not set this, in words for the user; empty: it may."""
+    if value == current:
+        return ""
+    section = key.partition(".")[0]
+    if key == "mode":
+        widens = value not in NARROWER[current]
+        return f"it would change the mode from {current} to {value}, which allows more" if widens else ""
+    if section in LOWER_IS_NARROWER:
+        return f"it would raise the limit from {current} to {value}" if value > current else ""
+    return REASONS[section]

@@ -1,0 +1,97 @@
+"""What can be set, and what holds where nothing is set."""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from handrail.config.connections import ConnectionSettings
+from handrail.protocol.values import Mode, Role, Value
+
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class FallbackSettings(Value):
+    """For each role, the models to go on with when its own does not answer, in order."""
+
+    main: tuple[str, ...] = ()
+    fast: tuple[str, ...] = ()
+    audit: tuple[str, ...] = ()
+    image: tuple[str, ...] = ()
+
+
+class ModelSettings(Value):
+    """The model for each role as `connection/name`; empty: Handrail looks for one."""
+
+    main: str = ""
+    fast: str = ""
+    audit: str = ""
+    image: str = ""
+    fallback: FallbackSettings = Field(default_factory=FallbackSettings)
+
+    def chosen(self, role: Role) -> tuple[str, ...]:
+        """The models set for a role, the first to be tried first."""
+        first: str = getattr(self, role)
+        fallbacks: tuple[str, ...] = getattr(self.fallback, role)
+        return (*([first] if first else []), *fallbacks)
+
+
+class LimitSettings(Value):
+    steps: Count = 50
+    """Requests in one turn."""
+    max_output_tokens: Count = 16_384
+    """Tokens of one answer."""
+    answer_seconds: Seconds = 300.0
+    """Time for one whole answer."""
+    usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
+    """Cost of one run."""
+    turn_tokens: Count = 2_000_000
+    """Tokens of one turn, in and out."""
+    turn_seconds: Seconds = 3600.0
+    """Time for one turn."""
+
+
+class RetrySettings(Value):
+    count: Annotated[int, Field(ge=0, le=20)] = 4
+    """How often a failed request is tried again."""
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 120.0
+    """Time for all tries together."""
+
+
+class CommandSettings(Value):
+    allow: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Commands, by their first words, that need no asking in mode `auto`; lists of all layers add up."""
+
+
+class ContextSettings(Value):
+    notes_chars: Annotated[int, Field(ge=0)] = 16_000
+    """How much of AGENTS.md and the like the model is shown."""
+
+
+class DisplaySettings(Value):
+    theme: Literal["auto", "dark", "light"] = "auto"
+    color: Literal["auto", "always", "never"] = "auto"
+
+
+class Settings(Value):
+    """All settings, after every layer has spoken."""
+
+    mode: Mode = "ask"
+    models: ModelSettings = Field(default_factory=ModelSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
+    retries: RetrySettings = Field(default_factory=RetrySettings)
+    commands: CommandSettings = Field(default_factory=CommandSettings)
+    context: ContextSettings = Field(default_factory=ContextSettings)
+    display: DisplaySettings = Field(default_factory=DisplaySettings)
+    connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
+
+
+def keys(model: type[Value] = Settings, prefix: str = "") -> tuple[str, ...]:
+    """Every key that holds a value, such as `limits.usd`; connections, which the user names, left out."""
+    found: list[str] = []
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Value):
+            found += keys(field.annotation, f"{prefix}{name}.")
+        elif ConnectionSettings not in get_args(field.annotation):
+            found.append(f"{prefix}{name}")
+    return tuple(found)

@@ -1,0 +1,69 @@
+"""Reading one of our TOML files, with every way it can be wrong told by file and line."""
+
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from handrail.config.toml_lines import line_of
+from handrail.protocol.errors import ConfigProblem
+
+MOST_BYTES = 1_000_000
+OTHERS_MAY_READ = 0o077
+
+
+class TomlFile(NamedTuple):
+    path: Path
+    text: str
+    data: dict[str, Any]
+
+    def place(self, key: tuple[str, ...]) -> str:
+        """`FILE:LINE` of the key."""
+        return f"{self.path}:{line_of(self.text, key)}"
+
+
+def read_toml(path: Path, *, private: bool = False) -> TomlFile | None:
+    """The file's content, or None where there is none; `private` demands that only the user can read it."""
+    raw = _read(path, private=private)
+    if raw is None:
+        return None
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigProblem(f"{path}:{line}: not valid UTF-8; save the file as UTF-8.") from error
+    try:
+        return TomlFile(path, text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+        line = int(found[1]) if found and found[1] else text.rstrip("\n").count("\n") + 1
+        said = str(error)[: found.start()] if found else str(error)
+        raise ConfigProblem(f"{path}:{line}: not valid TOML: {said}. Correct this line.") from error
+    except RecursionError as error:
+        raise ConfigProblem(f"{path}: nested too deeply to be read; make it flatter.") from error
+
+
+def _read(path: Path, *, private: bool) -> bytes | None:
+    try:
+        # Without O_NONBLOCK, a pipe put in the place of a workspace's file would hold us up for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if path.is_symlink():
+            raise ConfigProblem(f"{path} points to {path.readlink()}, which does not exist.") from error
+        return None
+    except OSError as error:
+        raise ConfigProblem(f"{path} cannot be read ({error.strerror}); check its permissions.") from error
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigProblem(f"{path} is not a file; move it out of the way.")
+        if private and found.st_mode & OTHERS_MAY_READ:
+            raise ConfigProblem(f"{path} can be read by other users. Run: chmod 600 {path}")
+        if found.st_size > MOST_BYTES:
+            raise ConfigProblem(f"{path} is larger than {MOST_BYTES:,} bytes; it cannot be a settings file.")
+        with open(handle, "rb", closefd=False) as opened:
+            return opened.read(MOST_BYTES)
+    finally:
+        os.close(handle)
