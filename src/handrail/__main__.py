@@ -1,0 +1,25 @@
+"""`handrail` and `python -m handrail`."""
+
+import sys
+
+
+def main() -> None:
+    """Run the program and leave with its exit status."""
+    arguments = sys.argv[1:]
+    # These two are answered before anything is imported that costs time.
+    if arguments in (["--version"], ["-V"]):
+        from handrail.interfaces.cli.catalogue import VERSION
+
+        sys.stdout.write(VERSION)
+    elif arguments in (["--help"], ["-h"]):
+        from handrail.interfaces.cli.catalogue import help_text
+
+        sys.stdout.write(help_text())
+    else:
+        from handrail.interfaces.cli.entry import run
+
+        sys.exit(run(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The terminal: commands for the shell and the conversation."""

@@ -1,0 +1,63 @@
+"""The commands of the shell by name, and the help that lists them; importing this costs next to nothing."""
+
+from typing import NamedTuple
+
+from handrail import __version__
+
+
+class Entry(NamedTuple):
+    """A command: the module that has it, how it is called, what it does."""
+
+    module: str
+    usage: str
+    help: str
+
+
+COMMANDS = {
+    "run": Entry("run", 'run "TASK"', "do one task without a conversation; never waits for an answer"),
+    "sessions": Entry("sessions", "sessions", "list sessions; rename, delete, restore one"),
+    "resume": Entry("resume", "resume [ID]", "go on with a session, the last one if none is named"),
+    "fork": Entry("fork", "fork ID", "a new session that begins as a copy of another"),
+    "export": Entry("export", "export ID FILE", "write a session to one file"),
+    "import": Entry("import_file", "import FILE", "bring in a session that was exported"),
+    "model": Entry("model", "model [NAME]", "show which model answers and why, or set your default"),
+    "config": Entry("config", "config", "show settings and where they were set, or set one"),
+    "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do about it"),
+}
+
+EXIT_STATUSES = {
+    0: "complete",
+    1: "failed",
+    2: "usage",
+    3: "denied because nobody could be asked",
+    4: "budget",
+    5: "unverified",
+    130: "cancelled",
+}
+
+VERSION = f"handrail {__version__}\n"
+
+
+def help_text() -> str:
+    """What `handrail --help` prints."""
+    rows = [
+        ("", "open the conversation in this folder"),
+        ('"TASK"', "open it and start with a question or task"),
+    ]
+    rows += [(entry.usage, entry.help) for entry in COMMANDS.values()]
+    commands = "\n".join(f"  handrail {usage:<16} {help_line}".rstrip() for usage, help_line in rows)
+    statuses = ", ".join(f"{status} {meaning}" for status, meaning in EXIT_STATUSES.items())
+    return f"""\
+Handrail {__version__}: AI development you can hold on to.
+
+{commands}
+
+Options of the conversation:
+  -C, --workspace DIR     the folder to work on, instead of this one
+  --model NAME            the model to use, as connection/name
+  --mode MODE             explore, plan, ask, edit or auto: what needs no asking
+  --allow COMMAND         a command that needs no asking, by its first words
+  --version, --help       `handrail COMMAND --help` tells more of a command
+
+Exit status: {statuses}.
+"""
