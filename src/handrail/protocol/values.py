@@ -37,7 +37,7 @@ class Usage(Value):
 
 
 class ToolCall(Value):
-    """A model's wish to use a tool. `problem` says why the arguments could not be read, when they could not."""
+    """A model's wish to use a tool. `problem` says why the arguments could not be read, if so."""
 
     id: str
     name: str

@@ -1,1 +1,1 @@
-"""Sessions: a handle on one conversation's log, and what is folded from it. Appends and folds, nothing else."""
+"""Sessions: a handle on one conversation's log, and what is folded from it. Appends and folds, no more."""

@@ -32,6 +32,7 @@ from handrail.sessions.turn_state import TurnState
 SNAPSHOT_VERSION = 1
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
+GOAL_LENGTH = 2_000
 UNDOABLE_CUTS = 5
 
 
@@ -48,7 +49,11 @@ class State(BaseModel):
     workspace: str = ""
     title: str = ""
     named: bool = False
+    goal: str = ""
+    """The first message: what compaction must never lose."""
     mode: Mode = "ask"
+    mode_said: Mode | None = None
+    """The mode the model was told last."""
     models: dict[Role, str] = {}
     deleted: bool = False
     forked_from: str = ""
@@ -57,8 +62,10 @@ class State(BaseModel):
     last_finish: FinishReason | None = None
     approvals: dict[str, ApprovalAsked] = {}
     questions: dict[str, QuestionAsked] = {}
-    answers: dict[str, ApprovalAnswered | QuestionAnswered] = {}
-    """What the user said in this turn, by approval or question id."""
+    said: dict[str, ApprovalAnswered] = {}
+    """The user's decisions in this turn, by approval id."""
+    told: dict[str, QuestionAnswered] = {}
+    """The user's answers in this turn, by question id."""
     always: list[str] = []
     """What needs no more asking in this session: `tool` and what it was about, as the gate writes it."""
     todos: list[Todo] = []
@@ -74,50 +81,59 @@ class State(BaseModel):
 
     def apply(self, recorded: Recorded) -> None:
         """Fold one event in."""
-        event = recorded.event
         if self.turn:
-            self.turn.apply(event)
-        self.files.apply(event, self.turns)
-        match event:
-            case UserMessage():
+            self.turn.apply(recorded.event)
+        self.files.apply(recorded.event, self.turns)
+        for family in (self._turns, self._asking, self._todos, self._session, self._context):
+            family(recorded)
+
+    def _turns(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case UserMessage() as event:
                 self.title = self.title or first_line(event.text)
+                self.goal = self.goal or event.text[:GOAL_LENGTH]
                 self.files.saw(event.files, self.turns + (not event.steering))
-            case TurnStarted():
-                self.turns = event.number
-                self.answers = {}
+            case TurnStarted() as event:
+                self.turns, self.mode_said = event.number, event.mode
+                self.said.clear()
+                self.told.clear()
                 self.turn = TurnState(
                     turn_id=event.turn_id, number=event.number, model=event.model, started_at=recorded.at
                 )
-            case TurnFinished():
+            case TurnFinished() as event:
                 self.turn, self.last_finish = None, event.reason
                 self.approvals, self.questions = {}, {}
-            case ToolFinished():
+            case ToolFinished() as event:
                 self.files.saw(event.files, self.turns)
-            case Answered() | RequestFailed():
+            case Answered() | RequestFailed() as event:
                 self._count(event)
-            case ApprovalAsked():
+
+    def _asking(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case ApprovalAsked() as event:
                 self.approvals[event.approval_id] = event
-            case ApprovalAnswered():
+            case ApprovalAnswered() as event:
                 asked = self.approvals.pop(event.approval_id, None)
-                self.answers[event.approval_id] = event
+                self.said[event.approval_id] = event
                 if asked and event.decision == "always":
                     self.always.append(always_key(asked))
-            case QuestionAsked():
+            case QuestionAsked() as event:
                 self.questions[event.question_id] = event
-            case QuestionAnswered():
+            case QuestionAnswered() as event:
                 self.questions.pop(event.question_id, None)
-                self.answers[event.question_id] = event
-            case TodosChanged():
+                self.told[event.question_id] = event
+
+    def _todos(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case TodosChanged() as event:
                 self.todos = list(event.todos)
-            case TodoCompleted():
+            case TodoCompleted() as event:
                 self.todos = [
                     todo.model_copy(update={"done": True}) if todo.id == event.todo_id else todo
                     for todo in self.todos
                 ]
-            case _:
-                self._apply_to_session(recorded)
 
-    def _apply_to_session(self, recorded: Recorded) -> None:
+    def _session(self, recorded: Recorded) -> None:
         match recorded.event:
             case SessionStarted() as event:
                 self.session_id, self.workspace, self.mode = event.session_id, event.workspace, event.mode
@@ -132,6 +148,9 @@ class State(BaseModel):
                 self.mode = event.mode
             case ModelSet() as event:
                 self.models[event.role] = event.model
+
+    def _context(self, recorded: Recorded) -> None:
+        match recorded.event:
             case Compacted() as event:
                 self.cuts = [*self.cuts, self.cut][-UNDOABLE_CUTS:]
                 self.cut = Cut(upto=event.upto, summary=event.summary, compaction_id=event.compaction_id)

@@ -12,18 +12,34 @@ from handrail.protocol.errors import StorageBusy, StorageDamaged, StorageFull, S
 from handrail.storage import schema
 
 BUSY_SECONDS = 10.0
+NEXT_START = "Start Handrail again: it keeps the damaged file and repairs the log."
 DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn every sqlite3 error into one of ours."""
+    """Turn every sqlite3 error into one of ours, and remember damage so that the next start repairs it."""
+    try:
+        with _sqlite_errors(path):
+            yield
+    except StorageDamaged:
+        damage_mark(path.parent).touch()
+        raise
+
+
+def damage_mark(folder: Path) -> Path:
+    """The file whose presence says that the log was found damaged."""
+    return folder / "log.damaged"
+
+
+@contextmanager
+def _sqlite_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in DAMAGE:
-            raise StorageDamaged(f"The log {path} is damaged ({error}).") from error
+            raise StorageDamaged(f"The log {path} is damaged ({error}). {NEXT_START}") from error
         if code == sqlite3.SQLITE_FULL:
             raise StorageFull(
                 f"No room to write to {path}: nothing was done. Free some disk space."
@@ -34,7 +50,7 @@ def storage_errors(path: Path) -> Iterator[None]:
             ) from error
         if isinstance(error, sqlite3.OperationalError) and code in (0, sqlite3.SQLITE_ERROR):
             # A flipped byte in a schema or record header shows as "no such column" or undecodable text.
-            raise StorageDamaged(f"The log {path} cannot be read ({error}).") from error
+            raise StorageDamaged(f"The log {path} cannot be read ({error}). {NEXT_START}") from error
         raise StorageProblem(
             f"The log {path} cannot be used: {error}. Check disk and permissions."
         ) from error

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from handrail.protocol.errors import LostHold, StorageDamaged, WrongSequence
 from handrail.storage.database import (
     BUSY_SECONDS,
+    NEXT_START,
     FileLock,
     connect,
     last_commit_in_wal,
@@ -152,24 +153,25 @@ class Log:
     def read(self, stream: str, after: int = 0, limit: int = -1) -> list[Row]:
         """Rows after a sequence number, each checked against the one before it."""
         with storage_errors(self.path):
-            rows = [
-                Row(*fields)
-                for fields in self._connection.execute(
-                    "SELECT stream, seq, epoch, at, version, type, data, hash FROM events"
-                    " WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?",
-                    (stream, after, limit if limit < 0 else limit + 1),
-                )
-            ]
+            found = self._connection.execute(
+                "SELECT stream, seq, epoch, at, version, type, data, hash FROM events"
+                " WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?",
+                (stream, after, limit if limit < 0 else limit + (after > 0)),
+            )
+            rows = [Row(*fields) for fields in found]
             head = self._head(stream)
-        if after and (not rows or rows[0].seq != after):
-            raise StorageDamaged(f"Event {after} of {stream} is missing in {self.path}.")
-        before = rows[0].hash if after else first_hash(stream)
-        rows = rows[1:] if after else rows
-        for number, row in enumerate(rows, start=after + 1):
-            before = check_row(row, stream, number, before, self.path)
-        reached = after + len(rows)
-        if (limit < 0 or len(rows) < limit) and reached < head.seq:
-            raise StorageDamaged(f"{stream} ends at {reached} in {self.path}, but {head.seq} were written.")
+            before = first_hash(stream)
+            if after:
+                if not rows or rows[0].seq != after:
+                    raise StorageDamaged(f"Event {after} of {stream} is missing in {self.path}. {NEXT_START}")
+                before = rows.pop(0).hash
+            for number, row in enumerate(rows, start=after + 1):
+                before = check_row(row, stream, number, before, self.path)
+            reached = after + len(rows)
+            if reached < head.seq and (limit < 0 or len(rows) < limit):
+                raise StorageDamaged(
+                    f"{stream} ends at {reached} of {head.seq} events in {self.path}. {NEXT_START}"
+                )
         return rows
 
     def head(self, stream: str) -> Head | None:
@@ -331,4 +333,4 @@ def check_row(row: Row, stream: str, number: int, before: bytes, path: Path) -> 
     """The row's hash, if row and place are as they were written."""
     if row.stream == stream and row.seq == number and row.hash == (expected := row_hash(before, row)):
         return expected
-    raise StorageDamaged(f"Event {number} of {stream} in {path} is not as it was written.")
+    raise StorageDamaged(f"Event {number} of {stream} in {path} is not as it was written. {NEXT_START}")

@@ -5,14 +5,24 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from handrail.protocol.errors import StorageBusy, StorageDamaged
-from handrail.storage.database import FileLock, connect, storage_errors
+from handrail.protocol.errors import StorageBusy, StorageDamaged, StorageProblem
+from handrail.storage.database import FileLock, connect, damage_mark, storage_errors
 from handrail.storage.log import Log, Row, check_row, first_hash
 
-EVENT_COLUMNS = "stream, seq, epoch, at, version, type, data, hash"
+EVENTS_OF = (
+    "SELECT stream, seq, epoch, at, version, type, data, hash FROM events WHERE stream = ? ORDER BY seq"
+)
+WHOLE_TABLES = (
+    ("SELECT * FROM inbox", "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?)"),
+    ("SELECT * FROM partials", "INSERT OR IGNORE INTO partials VALUES (?, ?, ?, ?, ?)"),
+    ("SELECT * FROM blobs", "INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?)"),
+    ("SELECT * FROM recoveries", "INSERT INTO recoveries VALUES (?, ?)"),
+)
+"""Commands nobody took and stored contents; a content is checked against its hash when it is read."""
 
 
 class Salvaged(NamedTuple):
@@ -29,12 +39,14 @@ class Salvaged(NamedTuple):
 def open_log(folder: Path) -> Log:
     """The log, repaired first where its file is damaged; `log.notices` says what is missing."""
     try:
-        return Log(folder)
+        if not damage_mark(folder).exists():
+            return Log(folder)
     except StorageDamaged:
-        report = repair(folder)
-        log = Log(folder)
-        log.notices.append(report)
-        return log
+        pass  # the mark is set now
+    report = repair(folder)
+    log = Log(folder)
+    log.notices.append(report)
+    return log
 
 
 def repair(folder: Path) -> str:
@@ -47,6 +59,11 @@ def repair(folder: Path) -> str:
                 " Close every other Handrail in this workspace, then start again: it will be repaired."
             )
         return _rebuild(folder)
+    except OSError as error:
+        raise StorageProblem(
+            f"The damaged log in {folder} could not be repaired: {error}. It is left as it is; free some disk"
+            " space or mend the permissions, then start again."
+        ) from error
     finally:
         lock.close()
 
@@ -65,11 +82,7 @@ def verify(log: Log) -> list[str]:
 
 
 def _rebuild(folder: Path) -> str:
-    damaged = folder / f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
-    damaged.mkdir(mode=0o700)
-    for name in ("log.db", "log.db-wal"):
-        if (folder / name).exists():
-            shutil.copy2(folder / name, damaged / name)
+    damaged = _keep_damaged(folder)
     fresh = folder / "log.db.new"
     fresh.unlink(missing_ok=True)
     source = sqlite3.connect(f"file:{damaged / 'log.db'}", uri=True, isolation_level=None)
@@ -95,12 +108,29 @@ def _rebuild(folder: Path) -> str:
     return report
 
 
+def _keep_damaged(folder: Path) -> Path:
+    """The folder with the damaged files. A repair that was itself interrupted goes on from its first copy."""
+    mark = damage_mark(folder)
+    name = mark.read_text() if mark.exists() else ""
+    if name and (folder / name).is_dir():
+        return folder / name
+    damaged = folder / f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+    damaged.mkdir(mode=0o700)
+    for file in ("log.db", "log.db-wal"):
+        if (folder / file).exists():
+            shutil.copy2(folder / file, damaged / file)
+    os.sync()
+    mark.write_text(damaged.name)
+    return damaged
+
+
 def _replace(folder: Path, fresh: Path) -> None:
     for name in ("log.db-wal", "log.db-shm", "log.db.new-wal", "log.db.new-shm"):
         (folder / name).unlink(missing_ok=True)
     with fresh.open("rb") as file:
         os.fsync(file.fileno())
     fresh.replace(folder / "log.db")
+    damage_mark(folder).unlink(missing_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -129,8 +159,7 @@ def _stream_names(source: sqlite3.Connection) -> list[str]:
 
 def _salvage(source: sqlite3.Connection, target: sqlite3.Connection, stream: str) -> Salvaged:
     before, count, epoch = first_hash(stream), 0, 0
-    query = f"SELECT {EVENT_COLUMNS} FROM events WHERE stream = ? ORDER BY seq"
-    for fields in _read(source, query, stream):
+    for fields in _read(source, EVENTS_OF, stream):
         row = Row(*fields)  # type: ignore[arg-type]
         try:
             before = check_row(row, stream, count + 1, before, Path("log.db"))
@@ -154,14 +183,10 @@ def _salvage(source: sqlite3.Connection, target: sqlite3.Connection, stream: str
 
 
 def _copy_whole_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Commands nobody took and stored contents; a content is checked against its hash when it is read."""
-    for table, columns in (("inbox", 3), ("partials", 5), ("blobs", 4), ("recoveries", 2)):
-        marks = ", ".join("?" * columns)
-        for fields in _read(source, f"SELECT * FROM {table}"):
-            try:
-                target.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", fields)
-            except (sqlite3.Error, UnicodeError):
-                continue
+    for read, insert in WHOLE_TABLES:
+        for fields in _read(source, read):
+            with suppress(sqlite3.Error, UnicodeError):
+                target.execute(insert, fields)
 
 
 def _report(streams: list[Salvaged], damaged: Path) -> str:

@@ -1,0 +1,345 @@
+"""The composition root: builds everything, takes commands, lets interfaces follow."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+from anyio.abc import TaskGroup
+
+from handrail import __version__
+from handrail.config.layers import LoadedSettings, load_settings
+from handrail.config.places import Places, find_places, workspace_folder
+from handrail.engine.answerers import Answerers
+from handrail.engine.bell import Bell
+from handrail.engine.doctor import Finding, examine
+from handrail.engine.runner import Runner
+from handrail.engine.turns import Turns
+from handrail.models.choice import Choice
+from handrail.protocol.commands import Command, SetModel
+from handrail.protocol.errors import HandrailError, LostHold, UsageProblem
+from handrail.protocol.events import Delta, Recorded, SessionStarted
+from handrail.protocol.ids import new_id, session_stream
+from handrail.protocol.values import Mode
+from handrail.sessions.handle import Label, Session
+from handrail.sessions.live import stored_since
+from handrail.sessions.state import State
+from handrail.sessions.transfer import export_lines, fork, import_lines
+from handrail.storage.archive import read_lines, write_lines
+from handrail.storage.log import Log
+from handrail.storage.recovery import open_log
+from handrail.tools.toolbox import Toolbox
+from handrail.workspace.files import Workspace
+
+POLL_SECONDS = 0.025
+"""How soon what another process committed is noticed."""
+HOLD_SECONDS = 0.25
+"""How soon a dead holder is noticed."""
+PAGE = 200
+
+
+class Options(NamedTuple):
+    """What the command line says."""
+
+    workspace: Path
+    model: str = ""
+    mode: Mode | None = None
+    allow: tuple[str, ...] = ()
+    answerable: bool = True
+    """False: headless, nobody can be asked."""
+    max_usd: float | None = None
+    max_steps: int | None = None
+
+    def flags(self) -> dict[str, Any]:
+        wished = {
+            "mode": self.mode,
+            "commands.allow": list(self.allow) or None,
+            "limits.usd": self.max_usd,
+            "limits.steps": self.max_steps,
+        }
+        return {key: value for key, value in wished.items() if value is not None}
+
+
+class SessionInfo(NamedTuple):
+    """A session as a list shows it."""
+
+    id: str
+    title: str
+    turns: int
+    touched: float
+    model: str
+    cost_usd: float
+    running: bool
+    deleted: bool
+
+
+@dataclass(slots=True)
+class Attachment:
+    """A session that this process serves whenever nobody else does."""
+
+    session: Session
+    scope: anyio.CancelScope
+    failure: HandrailError | None = None
+
+
+@asynccontextmanager
+async def open_app(options: Options, environ: Mapping[str, str] = os.environ) -> AsyncIterator["App"]:
+    """The application for one workspace, for as long as the block lasts."""
+    if not options.workspace.is_dir():
+        raise UsageProblem(f"There is no folder {options.workspace}. Name an existing one with -C.")
+    places = find_places(environ)
+    workspace = Workspace(options.workspace, state_folders=(places.data, places.settings.parent))
+    loaded = load_settings(places, workspace.root, environ=environ, flags=options.flags())
+    log = open_log(workspace_folder(places, workspace.root))
+    try:
+        async with anyio.create_task_group() as tasks:
+            app = App(
+                options=options,
+                places=places,
+                loaded=loaded,
+                log=log,
+                workspace=workspace,
+                tasks=tasks,
+                environ=environ,
+            )
+            tasks.start_soon(app.watch)
+            try:
+                yield app
+            finally:
+                await app.close()
+                tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
+    finally:
+        log.close()
+
+
+class App:
+    """One workspace as interfaces see it: commands in, events out."""
+
+    def __init__(
+        self,
+        *,
+        options: Options,
+        places: Places,
+        loaded: LoadedSettings,
+        log: Log,
+        workspace: Workspace,
+        tasks: TaskGroup,
+        environ: Mapping[str, str],
+    ) -> None:
+        self.options = options
+        self.places = places
+        self.loaded = loaded
+        self.settings = loaded.settings
+        self.workspace = workspace
+        self.log = log
+        self.bell = Bell()
+        self.answerers = Answerers(loaded, places, environ, options.model)
+        self.turns = Turns(
+            self.answerers,
+            loaded.settings,
+            workspace,
+            Toolbox(),
+            self.bell,
+            answerable=options.answerable,
+        )
+        self.notices = [
+            *log.notices,
+            *(f"{each.file}: {each.key} was ignored: {each.why}" for each in loaded.ignored),
+        ]
+        self._tasks = tasks
+        self._attached: dict[str, Attachment] = {}
+        log.listeners.append(self.bell.ring)
+
+    async def close(self) -> None:
+        for attachment in self._attached.values():
+            attachment.scope.cancel()
+        await self.answerers.aclose()
+
+    async def watch(self) -> None:
+        """Ring when another process has committed."""
+        version = self.log.data_version()
+        while True:
+            await anyio.sleep(POLL_SECONDS)
+            now = self.log.data_version()
+            if now != version:
+                version = now
+                self.bell.ring()
+
+    # Sessions
+
+    def sessions(self, *, deleted: bool = False) -> list[SessionInfo]:
+        """What there is, last used first."""
+        infos = []
+        for head in self.log.heads("session:"):
+            label = Label.model_validate_json(head.label) if head.label else Label()
+            if label.deleted == deleted or deleted:
+                session_id = head.stream.partition(":")[2]
+                infos.append(
+                    SessionInfo(
+                        session_id,
+                        label.title,
+                        label.turns,
+                        head.touched / 1000,
+                        label.model,
+                        label.cost_usd,
+                        label.running,
+                        label.deleted,
+                    )
+                )
+        return infos
+
+    def find_session(self, text: str = "") -> str:
+        """The session that the words mean: an id, the start of one, part of a title; the last when empty."""
+        if self.log.head(session_stream(text)):
+            return text
+        known = self.sessions(deleted=True)
+        if not text:
+            known = [info for info in known if not info.deleted][:1]
+        found = [
+            info for info in known if info.id.startswith(text) or info.id.removeprefix("s_").startswith(text)
+        ]
+        found = found or [info for info in known if text.lower() in info.title.lower()]
+        if len(found) == 1:
+            return found[0].id
+        if not found:
+            raise UsageProblem(
+                f"No session here is called {text!r}; `handrail sessions` lists them."
+                if text
+                else "There is no session in this folder yet. Start one with `handrail`."
+            )
+        listed = ", ".join(info.id for info in found[:5])
+        raise UsageProblem(f"{text!r} means {len(found)} sessions: {listed}. Give more of the id.")
+
+    def new_session(self) -> str:
+        """The id of a fresh session, held by this process."""
+        session = Session(self.log, new_id("s"))
+        session.try_hold()
+        session.append(
+            SessionStarted(
+                session_id=session.id,
+                workspace=str(self.workspace.root),
+                version=__version__,
+                mode=self.settings.mode,
+            )
+        )
+        self._serve(session)
+        return session.id
+
+    def attach(self, session_id: str) -> None:
+        """Serve the session from here whenever no other process does."""
+        if session_id not in self._attached:
+            self._serve(Session(self.log, session_id).load())
+
+    def detach(self, session_id: str) -> None:
+        """Leave the session to others."""
+        if attachment := self._attached.pop(session_id, None):
+            attachment.scope.cancel()
+
+    def is_holder(self, session_id: str) -> bool:
+        attachment = self._attached.get(session_id)
+        return bool(attachment and attachment.session.held)
+
+    def state(self, session_id: str) -> State:
+        """What the session is now."""
+        attachment = self._attached.get(session_id)
+        if attachment is None:
+            return Session(self.log, session_id).load().state
+        if not attachment.session.held:
+            attachment.session.refresh()
+        return attachment.session.state
+
+    # Commands in, events out
+
+    async def send(self, session_id: str, command: Command) -> None:
+        """Leave a command for the session's holder, who is this process where there is no other."""
+        if not self.log.head(session_stream(session_id)):
+            raise UsageProblem(f"No session here is called {session_id!r}; `handrail sessions` lists them.")
+        if isinstance(command, SetModel):
+            reference = await self.answerers.check(command.model)
+            command = command.model_copy(update={"model": reference})
+        self.log.put(session_stream(session_id), command.model_dump_json())
+        self.attach(session_id)
+
+    async def follow(self, session_id: str, after: int = 0) -> AsyncIterator[Recorded | Delta]:
+        """Events after a sequence number, then everything as it happens, for ever."""
+        reader = Session(self.log, session_id)
+        seq, offsets = after, dict[tuple[str, str], int]()
+        while True:
+            ticket = self.bell.ticket()
+            attachment = self._attached.get(session_id)
+            ours = attachment.session if attachment and attachment.session.held else None
+            if ours is None or ours.seq > seq:
+                for one in (found := reader.read_after(seq, PAGE)):
+                    seq = one.seq
+                    yield one
+                if found:
+                    continue
+            if attachment and attachment.failure:
+                raise attachment.failure
+            deltas = ours.live.since(offsets) if ours else stored_since(self.log, reader.stream, offsets)
+            shown = False
+            for delta in deltas:
+                shown = True
+                yield delta
+            if not shown:
+                await ticket.wait()
+
+    async def chosen_model(self, session_id: str = "") -> Choice:
+        """Which model would answer, and why."""
+        session = Session(self.log, session_id).load() if session_id else None
+        return await self.answerers.choice(session)
+
+    # One session as another, or as a file
+
+    def fork(self, session_id: str, turn: int | None = None) -> str:
+        return fork(self.log, session_id, turn)
+
+    def export(self, session_id: str, target: Path) -> None:
+        write_lines(target, export_lines(self.log, session_id))
+
+    def import_session(self, source: Path) -> str:
+        return import_lines(self.log, read_lines(source))
+
+    async def doctor(self) -> AsyncIterator[Finding]:
+        """One finding a fact, each with what to do about it."""
+        async for finding in examine(self.log, self.loaded, self.answerers):
+            yield finding
+
+    # Inside
+
+    def _serve(self, session: Session) -> None:
+        attachment = Attachment(session, anyio.CancelScope())
+        self._attached[session.id] = attachment
+        session.watchers.append(self.bell.ring)
+        self._tasks.start_soon(self._hold, attachment)
+
+    async def _hold(self, attachment: Attachment) -> None:
+        session = attachment.session
+        with attachment.scope:
+            while True:
+                try:
+                    if session.try_hold():
+                        await Runner(session, self.workspace, self.turns, self.bell).run()
+                except* LostHold:
+                    pass  # another process serves it now; this one follows
+                except* HandrailError as problems:
+                    attachment.failure = _first(problems)
+                    self.bell.ring()
+                    session.release()
+                    await anyio.sleep_forever()
+                session.release()
+                await anyio.sleep(HOLD_SECONDS)
+        session.release()
+
+
+def _first(group: BaseExceptionGroup[Any]) -> Any:
+    """What really went wrong: task groups wrap it."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,66 @@
+"""Assembling a request: stable things first, what varies last."""
+
+from collections.abc import Iterable
+
+from handrail.context.budget import output_tokens
+from handrail.models.base import (
+    AssistantTurn,
+    Capabilities,
+    Deadlines,
+    Message,
+    Request,
+    ToolResult,
+    ToolSpec,
+    UserTurn,
+)
+from handrail.sessions.state import Cut
+from handrail.sessions.transcript import Entry, Replied, Resulted, Said
+
+SUMMARY = "[Earlier in this session, summarised by Handrail; the full log is kept.]\n{summary}"
+
+
+def assemble(
+    *,
+    system: str,
+    tools: tuple[ToolSpec, ...],
+    cut: Cut,
+    transcript: Iterable[Entry],
+    capabilities: Capabilities,
+    model: str,
+    max_output: int,
+    deadlines: Deadlines,
+) -> Request:
+    """The request that asks the model to go on with the conversation."""
+    messages = [_message(entry, model) for entry in transcript]
+    if cut.summary:
+        messages.insert(0, UserTurn(SUMMARY.format(summary=cut.summary)))
+    return Request(
+        system=system,
+        messages=tuple(_joined(messages)),
+        tools=tools,
+        max_output_tokens=output_tokens(capabilities.context_window, max_output),
+        deadlines=deadlines,
+    )
+
+
+def _message(entry: Entry, model: str) -> Message:
+    match entry:
+        case Said():
+            return UserTurn(entry.text)
+        case Replied():
+            # Signed blocks are only good for the model that made them.
+            return AssistantTurn(entry.text, entry.calls, entry.opaque if entry.model == model else ())
+        case Resulted():
+            return ToolResult(entry.call_id, entry.tool, entry.content, entry.is_error)
+
+
+def _joined(messages: list[Message]) -> list[Message]:
+    """Neighbouring messages of the user as one: several providers refuse two in a row."""
+    joined: list[Message] = []
+    for message in messages:
+        last = joined[-1] if joined else None
+        if isinstance(message, UserTurn) and isinstance(last, UserTurn):
+            joined[-1] = UserTurn(f"{last.text}\n\n{message.text}", last.images + message.images)
+        else:
+            joined.append(message)
+    return joined

@@ -1,0 +1,49 @@
+"""How much fits: estimates of tokens, and the share of the window at which older turns are compacted."""
+
+from handrail.models.base import Message, Request, ToolSpec, UserTurn
+from handrail.sessions.transcript import Entry, Replied
+
+BYTES_PER_TOKEN = 3.5
+"""Low for English and code, so that an estimate errs on the safe side."""
+PER_MESSAGE = 8
+COMPACT_AT = 0.85
+KEEP_AFTER_COMPACTION = 0.4
+
+
+def text_tokens(text: str) -> int:
+    return int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 1
+
+
+def entry_tokens(entry: Entry) -> int:
+    """What one entry of the transcript will cost."""
+    if isinstance(entry, Replied):
+        calls = sum(text_tokens(f"{call.name}{call.arguments}") for call in entry.calls)
+        opaque = sum(text_tokens(str(block)) for block in entry.opaque)
+        return PER_MESSAGE + text_tokens(entry.text) + calls + opaque
+    return PER_MESSAGE + text_tokens(entry.text if hasattr(entry, "text") else entry.content)
+
+
+def fixed_tokens(system: str, tools: tuple[ToolSpec, ...]) -> int:
+    """What comes with every request."""
+    return text_tokens(system) + sum(
+        text_tokens(f"{tool.name}{tool.description}{tool.schema}") for tool in tools
+    )
+
+
+def output_tokens(window: int, wished: int) -> int:
+    """How many tokens an answer may have, leaving most of a small window to the question."""
+    return max(256, min(wished, window // 4))
+
+
+def request_bytes(request: Request) -> int:
+    """The size of what is sent, near enough for a person."""
+
+    def size(message: Message) -> int:
+        if isinstance(message, UserTurn):
+            return len(message.text) + sum(len(image.data) for image in message.images)
+        return len(message.text if hasattr(message, "text") else message.content) + len(
+            str(getattr(message, "calls", ""))
+        )
+
+    tools = sum(len(f"{tool.name}{tool.description}{tool.schema}") for tool in request.tools)
+    return len(request.system) + tools + sum(size(message) for message in request.messages)

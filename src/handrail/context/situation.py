@@ -1,0 +1,42 @@
+"""What changes from turn to turn, said once with the user's message: all before it stays the same bytes."""
+
+import time
+
+from handrail.sessions.state import State
+from handrail.workspace.files import Workspace
+
+SHOWN_FILES = 20
+SHOWN_TODOS = 20
+
+
+def situation(state: State, workspace: Workspace, now: float) -> str:
+    """A short block: date and mode when new, files that changed since the model saw them, open todos."""
+    lines = []
+    if state.turns == 0:
+        lines.append(f"Date: {time.strftime('%Y-%m-%d', time.localtime(now))}. Mode: {state.mode}.")
+    elif state.mode_said != state.mode:
+        lines.append(f"Mode is now: {state.mode}.")
+    changed = changed_files(state, workspace)
+    if changed:
+        more = f", and {len(changed) - SHOWN_FILES} more" if len(changed) > SHOWN_FILES else ""
+        names = ", ".join(changed[:SHOWN_FILES])
+        lines.append(
+            f"Changed by somebody else since you saw them (read again before editing): {names}{more}."
+        )
+    todos = [todo for todo in state.todos if not todo.done]
+    if todos:
+        listed = "; ".join(f"{todo.id}: {todo.text}" for todo in todos[:SHOWN_TODOS])
+        lines.append(f"Open todos: {listed}.")
+    return "[" + "\n".join(lines) + "]" if lines else ""
+
+
+def changed_files(state: State, workspace: Workspace, most: int = 50) -> list[str]:
+    """Files whose content is not what the model was shown last, among the latest it saw."""
+    found = []
+    for path, seen in list(state.files.files.items())[-most:]:
+        if not seen.whole:
+            continue  # a part of a file too large to be edited, or to be hashed in every turn
+        current = workspace.sha256(path)
+        if current != seen.sha256:
+            found.append(path if current else f"{path} (deleted)")
+    return found

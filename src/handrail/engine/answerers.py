@@ -1,0 +1,98 @@
+"""Which models answer in a session: chosen once, connected once, closed together."""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+
+from handrail.config.credentials import find_credential
+from handrail.config.layers import LoadedSettings
+from handrail.config.places import Places
+from handrail.models.base import Deadlines, Model, Request, UserTurn
+from handrail.models.choice import Choice, Wishes, choose
+from handrail.models.connect import connect
+from handrail.models.connections import connections
+from handrail.sessions.handle import Session
+
+PROBE_SECONDS = 20.0
+
+
+class Answerers:
+    """Models by reference, for all sessions of this process."""
+
+    def __init__(
+        self, loaded: LoadedSettings, places: Places, environment: Mapping[str, str], flag: str
+    ) -> None:
+        self._loaded = loaded
+        self._places = places
+        self._environment = environment
+        self._flag = flag
+        self._models: dict[str, Model] = {}
+        self._found: Choice | None = None
+
+    async def choice(self, session: Session | None) -> Choice:
+        """The main model of a session and why; raises NoModel, with the ways out, when there is none."""
+        wishes = self._wishes(session)
+        if not (wishes.flag or wishes.session or wishes.workspace or wishes.user):
+            # Looking for keys and servers is done once: an answer found stays found in this process.
+            self._found = self._found or await self._choose(wishes)
+            return self._found
+        return await self._choose(wishes)
+
+    async def check(self, reference: str) -> str:
+        """The full name of a model that a user wants; raises UsageProblem where it cannot be one."""
+        choice = await self._choose(Wishes(flag=reference))
+        return choice.reference
+
+    async def models(self, session: Session) -> list[Model]:
+        """The session's main model, ready to be asked, and after it the fallbacks."""
+        choice = await self.choice(session)
+        return [await self._connected(reference) for reference in (choice.reference, *choice.fallbacks)]
+
+    async def probe(self, reference: str) -> None:
+        """Ask a model for one word; raises what a real question would."""
+        model = await self._connected(reference)
+        deadlines = Deadlines(
+            connect=5.0, first_byte=PROBE_SECONDS, silence=PROBE_SECONDS, whole=PROBE_SECONDS
+        )
+        request = Request("", (UserTurn("Say ok."),), max_output_tokens=16, deadlines=deadlines)
+        async with aclosing(model.stream(request)) as parts:
+            async for _ in parts:
+                pass
+
+    async def aclose(self) -> None:
+        for model in self._models.values():
+            await model.aclose()
+
+    def _wishes(self, session: Session | None) -> Wishes:
+        settings, layer = self._loaded.settings.models, self._loaded.layer("models.main")
+        of_workspace = layer == "workspace"
+        return Wishes(
+            flag=self._flag,
+            session=session.state.models.get("main", "") if session else "",
+            workspace=settings.main if of_workspace else "",
+            user=settings.main if not of_workspace else "",
+            fallbacks=settings.fallback.main,
+        )
+
+    async def _choose(self, wishes: Wishes) -> Choice:
+        return await choose(
+            wishes,
+            environment=self._environment,
+            settings=self._loaded.settings.connections,
+            credential=self._credential,
+        )
+
+    async def _connected(self, reference: str) -> Model:
+        if reference not in self._models:
+            self._models[reference] = await connect(
+                reference,
+                environment=self._environment,
+                settings=self._loaded.settings.connections,
+                credential=self._credential,
+            )
+        return self._models[reference]
+
+    def _credential(self, name: str) -> str | None:
+        known = connections(self._loaded.settings.connections).get(name)
+        variables = known.key_env if known else ()
+        found = find_credential(self._places, name, variables, environ=self._environment)
+        return found.key if found else None

@@ -1,0 +1,165 @@
+"""Asking a model: retries, fallbacks, and the facts of each attempt in the log."""
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+import anyio
+from anyio import get_cancelled_exc_class
+
+from handrail.context.budget import BYTES_PER_TOKEN, request_bytes
+from handrail.models.base import Model, Request, Text, Thinking
+from handrail.models.reading import Answer, Collector
+from handrail.protocol.errors import Authenticate, FixRequest, ModelProblem, RetryLater
+from handrail.protocol.events import Answered, AnswerEnd, RequestFailed, RequestStarted
+from handrail.protocol.ids import new_id
+from handrail.protocol.values import Usage
+from handrail.sessions.handle import Session
+
+
+class Retries(NamedTuple):
+    """How patient to be with one model."""
+
+    count: int = 4
+    seconds: float = 180.0
+    """All waiting together."""
+    first_delay: float = 1.0
+    longest_delay: float = 60.0
+
+
+class Asking(NamedTuple):
+    """What is needed to ask: where to record, whom to ask in which order, how patiently, at what price."""
+
+    session: Session
+    models: Sequence[Model]
+    retries: Retries
+    cost: Callable[[Model, Usage], float | None]
+
+
+async def ask(asking: Asking, turn_id: str, request_for: Callable[[Model], Request]) -> Answered:
+    """The answer of the first model that gives one."""
+    *others, last = asking.models
+    for model in others:
+        try:
+            return await _ask_patiently(asking, model, turn_id, request_for(model))
+        except ModelProblem:
+            continue  # recorded as an event; the next model is the user's own fallback
+    return await _ask_patiently(asking, last, turn_id, request_for(last))
+
+
+async def _ask_patiently(asking: Asking, model: Model, turn_id: str, request: Request) -> Answered:
+    patience, attempt = asking.retries.seconds, 1
+    while True:
+        try:
+            return await _ask_once(asking, model, turn_id, request, attempt=attempt, patience=patience)
+        except _Again as again:
+            patience -= again.delay
+            attempt += 1
+            await anyio.sleep(again.delay)
+
+
+class _Again(Exception):
+    """The attempt failed and is recorded; another one follows after the delay."""
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+
+
+async def _ask_once(
+    asking: Asking, model: Model, turn_id: str, request: Request, *, attempt: int, patience: float
+) -> Answered:
+    size = request_bytes(request)
+    started = RequestStarted(
+        turn_id=turn_id,
+        request_id=new_id("r"),
+        message_id=new_id("m"),
+        model=model.name,
+        attempt=attempt,
+        prompt_bytes=size,
+        prompt_tokens_estimate=int(size / BYTES_PER_TOKEN),
+    )
+    session, collector, began = asking.session, Collector(), time.monotonic()
+    session.append(started)
+    try:
+        async with aclosing(model.stream(request)) as parts:
+            async for part in parts:
+                collector.add(part)
+                if isinstance(part, Text | Thinking):
+                    kind = "text" if isinstance(part, Text) else "thinking"
+                    session.live.add(started.message_id, kind, part.text)
+    except ModelProblem as problem:
+        delay = _delay(problem, attempt, asking.retries, patience)
+        answer = collector.answer()
+        failed = _failed(asking, model, started, answer, problem=problem, delay=delay)
+        session.append(failed, blobs=[answer.raw], settle=[started.message_id])
+        if delay is None:
+            raise
+        raise _Again(delay) from problem
+    except get_cancelled_exc_class():
+        answer = collector.answer()._replace(calls=())
+        cut = _answered(asking, model, started, answer, end="cancelled", seconds=time.monotonic() - began)
+        session.append(cut, blobs=[answer.raw], settle=[started.message_id])
+        raise
+    answer = collector.answer()
+    answered = _answered(
+        asking, model, started, answer, end=answer.finish or "stop", seconds=time.monotonic() - began
+    )
+    session.append(answered, blobs=[answer.raw], settle=[started.message_id])
+    return answered
+
+
+def _delay(problem: ModelProblem, attempt: int, retries: Retries, patience: float) -> float | None:
+    """Seconds until the next attempt; None when there is none. A server's own wish goes before ours."""
+    if not isinstance(problem, RetryLater) or attempt > retries.count:
+        return None
+    backoff = min(retries.longest_delay, retries.first_delay * 2 ** (attempt - 1))
+    delay = problem.delay if problem.delay is not None else backoff * random.uniform(0.5, 1.0)
+    return delay if delay <= patience else None
+
+
+def _failed(
+    asking: Asking,
+    model: Model,
+    started: RequestStarted,
+    answer: Answer,
+    *,
+    problem: ModelProblem,
+    delay: float | None,
+) -> RequestFailed:
+    kinds = {RetryLater: "retry_later", FixRequest: "fix_request", Authenticate: "authenticate"}
+    return RequestFailed(
+        request_id=started.request_id,
+        kind=kinds.get(type(problem), "give_up"),  # type: ignore[arg-type]
+        message=str(problem),
+        retry_in=delay,
+        raw=_sha256(answer.raw),
+        usage=answer.usage,
+        cost_usd=asking.cost(model, answer.usage) if answer.usage != Usage() or problem.billed else 0.0,
+    )
+
+
+def _answered(
+    asking: Asking, model: Model, started: RequestStarted, answer: Answer, *, end: AnswerEnd, seconds: float
+) -> Answered:
+    return Answered(
+        turn_id=started.turn_id,
+        request_id=started.request_id,
+        message_id=started.message_id,
+        model=model.name,
+        text=answer.text,
+        thinking=answer.thinking,
+        opaque=answer.opaque,
+        calls=answer.calls,
+        end=end,
+        usage=answer.usage,
+        cost_usd=asking.cost(model, answer.usage),
+        seconds=seconds,
+        raw=_sha256(answer.raw),
+    )
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest() if data else ""

@@ -1,0 +1,41 @@
+"""Asking the user: the question is an event, the answer is an event, and both survive a restart."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from handrail.engine.bell import Bell
+from handrail.protocol.events import ApprovalAnswered, ApprovalAsked, QuestionAnswered, QuestionAsked
+from handrail.sessions.handle import Session
+
+Answer = TypeVar("Answer", ApprovalAnswered, QuestionAnswered)
+
+
+class SessionAsker:
+    """Waits for the user's word in the session's log, from whichever interface it comes."""
+
+    def __init__(self, session: Session, bell: Bell) -> None:
+        self._session = session
+        self._bell = bell
+
+    async def approval(self, asked: ApprovalAsked) -> ApprovalAnswered:
+        """The decision; asks only once for a call, also when the asking was interrupted by a restart."""
+        state = self._session.state
+        pending = next((each for each in state.approvals.values() if each.call_id == asked.call_id), None)
+        if pending is None:
+            self._session.append(asked)
+        return await self._answer(state.said, (pending or asked).approval_id)
+
+    async def question(self, asked: QuestionAsked) -> QuestionAnswered:
+        """The user's answer."""
+        state = self._session.state
+        pending = next((each for each in state.questions.values() if each.call_id == asked.call_id), None)
+        if pending is None:
+            self._session.append(asked)
+        return await self._answer(state.told, (pending or asked).question_id)
+
+    async def _answer(self, answers: Mapping[str, Answer], asked: str) -> Answer:
+        while True:
+            ticket = self._bell.ticket()
+            if asked in answers:
+                return answers[asked]
+            await ticket.wait()

@@ -1,0 +1,198 @@
+"""The runner: while this process holds a session, it takes commands from the inbox and runs turns."""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from handrail.context.compaction import compact, size_of
+from handrail.context.mentions import attach_mentions
+from handrail.context.situation import situation
+from handrail.engine.bell import Bell
+from handrail.engine.takeover import close_turn, take_over
+from handrail.engine.turn import Turn
+from handrail.protocol.commands import (
+    AnswerApproval,
+    AnswerQuestion,
+    Cancel,
+    Command,
+    Compact,
+    CompleteTodo,
+    Delete,
+    Rename,
+    Restore,
+    SendMessage,
+    SetMode,
+    SetModel,
+    UndoCompaction,
+)
+from handrail.protocol.errors import HandrailError
+from handrail.protocol.events import (
+    ApprovalAnswered,
+    CompactionUndone,
+    Event,
+    ModelSet,
+    ModeSet,
+    QuestionAnswered,
+    SessionDeleted,
+    SessionRenamed,
+    SessionRestored,
+    TodoCompleted,
+    TurnFinished,
+    TurnStarted,
+    UserMessage,
+)
+from handrail.protocol.ids import new_id
+from handrail.sessions.handle import Session
+from handrail.workspace.files import Workspace
+
+FLUSH_SECONDS = 0.25
+
+
+class TurnMaker(Protocol):
+    """Builds a turn with the model that the session now wants."""
+
+    async def model_name(self, session: Session) -> str: ...
+
+    async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn: ...
+
+
+class Runner:
+    """Serves one held session until it is cancelled or the hold is lost."""
+
+    def __init__(self, session: Session, workspace: Workspace, maker: TurnMaker, bell: Bell) -> None:
+        self.session = session
+        self.workspace = workspace
+        self.maker = maker
+        self.bell = bell
+        self._turn: Turn | None = None
+        self._scope: anyio.CancelScope | None = None
+
+    async def run(self) -> None:
+        take_over(self.session, self.workspace)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._keep_text)
+            if self.session.state.turn:
+                self._go_on(tasks)
+            while True:
+                ticket = self.bell.ticket()
+                await self._take(tasks)
+                await ticket.wait()
+
+    async def _keep_text(self) -> None:
+        while True:
+            await anyio.sleep(FLUSH_SECONDS)
+            self.session.keep_live()
+
+    # Commands
+
+    async def _take(self, tasks: TaskGroup) -> None:
+        for number, command in self.session.waiting():
+            busy = self.session.state.turn is not None
+            match command:
+                case SendMessage() if not busy:
+                    await self._begin(number, command, tasks)
+                case SendMessage():
+                    pass  # the turn takes it at its next step
+                case Cancel():
+                    self.session.append(take=[number])
+                    self._cancel()
+                case Compact() if not busy:
+                    self._compact(number)
+                case Compact():
+                    pass  # when the turn has ended
+                case _:
+                    self.session.append(*self._facts(command), take=[number])
+
+    def _facts(self, command: Command) -> list[Event]:
+        """What a command makes true; nothing when it came too late."""
+        state = self.session.state
+        match command:
+            case AnswerApproval() if command.approval_id in state.approvals:
+                return [
+                    ApprovalAnswered(
+                        approval_id=command.approval_id, decision=command.decision, note=command.note
+                    )
+                ]
+            case AnswerQuestion() if command.question_id in state.questions:
+                return [QuestionAnswered(question_id=command.question_id, answer=command.answer)]
+            case SetMode() if command.mode != state.mode:
+                return [ModeSet(mode=command.mode)]
+            case SetModel():
+                return [ModelSet(model=command.model, role=command.role, why="chosen in this session")]
+            case Rename():
+                return [SessionRenamed(title=command.title)]
+            case Delete() if not state.deleted:
+                return [SessionDeleted()]
+            case Restore() if state.deleted:
+                return [SessionRestored()]
+            case UndoCompaction() if state.cut.compaction_id:
+                return [CompactionUndone(compaction_id=state.cut.compaction_id)]
+            case CompleteTodo() if any(todo.id == command.todo_id for todo in state.todos):
+                return [TodoCompleted(todo_id=command.todo_id, by="user")]
+            case _:
+                return []
+
+    def _compact(self, number: int) -> None:
+        session = self.session
+        size = size_of(0, session.state, session.transcript)
+        event = compact(session.state, session.transcript, size, window=size.total)
+        session.append(*([event] if event else []), take=[number])
+
+    # Turns
+
+    async def _begin(self, number: int, command: SendMessage, tasks: TaskGroup) -> None:
+        """A message becomes a turn, in one commit with its leaving the inbox."""
+        turn_id, model, problem = new_id("t"), "", ""
+        try:
+            model = await self.maker.model_name(self.session)
+        except HandrailError as error:
+            problem = str(error)
+        message = self._message(command.text, turn_id, steering=False)
+        state = self.session.state
+        started = TurnStarted(turn_id=turn_id, number=state.turns + 1, model=model, mode=state.mode)
+        if problem:
+            finished = TurnFinished(turn_id=turn_id, reason="failed", detail=problem, cost_usd=0.0)
+            self.session.append(message, started, finished, take=[number])
+        else:
+            self.session.append(message, started, take=[number])
+            self._go_on(tasks)
+
+    def _message(self, text: str, turn_id: str, *, steering: bool) -> UserMessage:
+        attached = attach_mentions(text, self.workspace)
+        now = "" if steering else situation(self.session.state, self.workspace, time.time())
+        return UserMessage(
+            message_id=new_id("m"),
+            turn_id=turn_id,
+            text=text,
+            attached="\n\n".join(part for part in (attached.text, now) if part),
+            files=attached.files,
+            steering=steering,
+        )
+
+    def _take_steering(self) -> None:
+        turn = self.session.state.turn
+        for number, command in self.session.waiting():
+            if isinstance(command, SendMessage) and turn:
+                self.session.append(self._message(command.text, turn.turn_id, steering=True), take=[number])
+
+    def _go_on(self, tasks: TaskGroup) -> None:
+        self._scope = anyio.CancelScope()
+        tasks.start_soon(self._run_turn, self._scope)
+
+    async def _run_turn(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            self._turn = await self.maker.turn(self.session, self._take_steering)
+            await self._turn.run()
+        if left := self.session.state.turn:  # cancelled before it began to run
+            self.session.append(close_turn(left, "cancelled", "You cancelled it.", seconds=0.0))
+        self._turn = None
+        self.bell.ring()
+
+    def _cancel(self) -> None:
+        if self._scope:
+            if self._turn:
+                self._turn.cancelled_by_user = True
+            self._scope.cancel()

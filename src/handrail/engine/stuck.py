@@ -1,0 +1,25 @@
+"""Noticing that a model goes in circles."""
+
+from collections.abc import Sequence
+
+from handrail.sessions.turn_state import Done
+
+REPEATS = 3
+ALTERNATIONS = 6
+
+
+def stuck(recent: Sequence[Done]) -> str:
+    """What the model is doing, in words for it; empty when it is getting on."""
+    last = recent[-1] if recent else None
+    same = [done for done in recent[-REPEATS:] if last and done[:2] == last[:2]]
+    if len(same) == REPEATS:
+        return f"You have made the same call {REPEATS} times with the same result."
+    tail = recent[-ALTERNATIONS:]
+    if (
+        len(tail) == ALTERNATIONS
+        and all(done.failed for done in tail)
+        and len({done[:2] for done in tail[::2]}) == 1
+        and len({done[:2] for done in tail[1::2]}) == 1
+    ):
+        return "You are alternating between two calls that both keep failing."
+    return ""

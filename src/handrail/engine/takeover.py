@@ -1,0 +1,83 @@
+"""Taking over a session: what the last holder left unfinished is closed, and nothing is done twice."""
+
+from handrail.changes.apply import recover
+from handrail.protocol.errors import ToolError
+from handrail.protocol.events import Answered, Event, ToolFinished, TurnFinished
+from handrail.protocol.values import FinishReason
+from handrail.sessions.handle import Session
+from handrail.sessions.turn_state import CallState, TurnState
+from handrail.workspace.files import Workspace
+
+ENDED = "Handrail ended in the middle of this turn. What was done is above; /continue goes on from there."
+
+
+def take_over(session: Session, workspace: Workspace) -> None:
+    """Bring the log to rest. A turn that only waits for the user's word stays open, to go on with it."""
+    events: list[Event] = list(recover(session, workspace))
+    settled = {partial.message for partial in session.log.partials(session.stream)}
+    turn = session.state.turn
+    if turn:
+        events += _interrupted_answer(session, turn)
+        waits = session.state.approvals or session.state.questions
+        for state in turn.unfinished():
+            if state.status == "started" or not waits:
+                events.append(interrupted_call(turn, state))
+        if not waits:
+            events.append(close_turn(turn, "interrupted", ENDED, seconds=0.0))
+    if events or settled:
+        session.append(*events, settle=settled)
+
+
+def _interrupted_answer(session: Session, turn: TurnState) -> list[Event]:
+    if turn.request is None:
+        return []
+    text: dict[str, str] = {"text": "", "thinking": ""}
+    for partial in session.log.partials(session.stream):
+        if partial.message == turn.request.message_id:
+            text[partial.kind] += partial.text
+    return [
+        Answered(
+            turn_id=turn.turn_id,
+            request_id=turn.request.request_id,
+            message_id=turn.request.message_id,
+            model=turn.request.model,
+            text=text["text"],
+            thinking=text["thinking"],
+            end="interrupted",
+            cost_usd=None,
+        )
+    ]
+
+
+def interrupted_call(turn: TurnState, state: CallState) -> ToolFinished:
+    """The end of a call that has no other: it began and its outcome is not known, or it never began."""
+    began = state.status == "started"
+    message = (
+        "Handrail ended while this ran: it may have happened in full, in part or not at all. Check before"
+        " repeating it."
+        if began
+        else "Not run: Handrail ended first. Repeat it if it is still wanted."
+    )
+    error = ToolError(tool=state.call.name, reason="interrupted", message=message)
+    return ToolFinished(
+        turn_id=turn.turn_id,
+        call_id=state.call.id,
+        tool=state.call.name,
+        status="interrupted",
+        summary="interrupted" if began else "not run",
+        content=error.model_dump_json(exclude_defaults=True),
+        error=error,
+    )
+
+
+def close_turn(turn: TurnState, reason: FinishReason, detail: str, seconds: float) -> TurnFinished:
+    """The event that ends a turn, with what it took."""
+    return TurnFinished(
+        turn_id=turn.turn_id,
+        reason=reason,
+        detail=detail,
+        usage=turn.usage,
+        cost_usd=turn.cost_usd if turn.cost_known else None,
+        seconds=seconds,
+        steps=turn.steps,
+    )

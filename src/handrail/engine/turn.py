@@ -1,0 +1,153 @@
+"""The turn: ask the model, run what it calls, until it has answered."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from anyio import get_cancelled_exc_class
+
+from handrail.context.assemble import assemble
+from handrail.context.budget import fixed_tokens, output_tokens
+from handrail.context.compaction import compact, is_due, size_of
+from handrail.engine.asking import Asking, ask
+from handrail.engine.limits import Limits, exceeded
+from handrail.engine.stuck import stuck
+from handrail.engine.takeover import close_turn
+from handrail.models.base import Deadlines, Model, Request
+from handrail.protocol.errors import LostHold, ModelProblem, ToolError
+from handrail.protocol.events import Nudged, ToolFinished
+from handrail.protocol.values import FinishReason
+from handrail.sessions.handle import Session
+from handrail.sessions.turn_state import TurnState
+from handrail.tools.gate import Gate
+from handrail.tools.toolbox import Toolbox
+
+
+class Ending(NamedTuple):
+    reason: FinishReason
+    detail: str = ""
+
+
+class Turn:
+    """One running turn. All it knows is in the session's state, so any process can go on with it."""
+
+    def __init__(
+        self,
+        *,
+        session: Session,
+        asking: Asking,
+        gate: Gate,
+        toolbox: Toolbox,
+        system: str,
+        limits: Limits,
+        deadlines: Deadlines,
+        take_steering: Callable[[], None],
+    ) -> None:
+        self.session = session
+        self.asking = asking
+        self.gate = gate
+        self.toolbox = toolbox
+        self.system = system
+        self.limits = limits
+        self.deadlines = deadlines
+        self.take_steering = take_steering
+        self.cancelled_by_user = False
+
+    async def run(self) -> None:
+        """Go on until the turn has its end in the log."""
+        try:
+            ending = await self._until_answered()
+        except ModelProblem as problem:
+            ending = Ending("failed", str(problem))
+        except get_cancelled_exc_class():
+            self._cancelled()
+            raise
+        self._finish(ending)
+
+    async def _until_answered(self) -> Ending:
+        while True:
+            await self._run_calls()
+            if ending := self._must_end():
+                return ending
+            self.take_steering()
+            self._compact_when_due()
+            answered = await ask(self.asking, self._turn.turn_id, self._request)
+            if not answered.calls:
+                return Ending("answered", "" if answered.end == "stop" else _cut_short(answered.end))
+
+    async def _run_calls(self) -> None:
+        for state in self._turn.unfinished():
+            await self.gate.run(state.call, self._turn.turn_id)
+
+    def _must_end(self) -> Ending | None:
+        turn = self._turn
+        if reached := exceeded(turn, self.limits, time.time()):
+            return Ending("budget", reached)
+        if circles := stuck(turn.recent):
+            if turn.nudges:
+                return Ending("stuck", f"The model was told, and went on: {circles}")
+            text = f"[Handrail: {circles} Try something else, or say what stands in the way.]"
+            self.session.append(Nudged(turn_id=turn.turn_id, text=text))
+        return None
+
+    def _request(self, model: Model) -> Request:
+        return assemble(
+            system=self.system,
+            tools=self.toolbox.specs(self.session.state.mode),
+            cut=self.session.state.cut,
+            transcript=self.session.transcript,
+            capabilities=model.capabilities,
+            model=model.name,
+            max_output=self.limits.max_output_tokens,
+            deadlines=self.deadlines,
+        )
+
+    def _compact_when_due(self) -> None:
+        window = min(model.capabilities.context_window for model in self.asking.models)
+        fixed = fixed_tokens(self.system, self.toolbox.specs(self.session.state.mode))
+        size = size_of(fixed, self.session.state, self.session.transcript)
+        if is_due(size, window, output_tokens(window, self.limits.max_output_tokens)):
+            event = compact(self.session.state, self.session.transcript, size, window)
+            if event:
+                self.session.append(event)
+
+    @property
+    def _turn(self) -> TurnState:
+        turn = self.session.state.turn
+        if turn is None:
+            raise LostHold(f"The turn of session {self.session.id} was ended by another process.")
+        return turn
+
+    def _cancelled(self) -> None:
+        state = self.session.state
+        if not self.cancelled_by_user and (state.approvals or state.questions):
+            return  # it waits for the user's word, and can go on with it after a restart
+        turn = self._turn
+        why = "You cancelled it." if self.cancelled_by_user else "Handrail was closed."
+        for call in turn.unfinished():
+            error = ToolError(tool=call.call.name, reason="cancelled", message=f"Not run: {why}")
+            self.session.append(
+                ToolFinished(
+                    turn_id=turn.turn_id,
+                    call_id=call.call.id,
+                    tool=call.call.name,
+                    status="cancelled",
+                    summary="not run",
+                    content=error.model_dump_json(exclude_defaults=True),
+                    error=error,
+                )
+            )
+        self._finish(Ending("cancelled" if self.cancelled_by_user else "interrupted", why))
+
+    def _finish(self, ending: Ending) -> None:
+        turn = self._turn
+        seconds = max(0.0, time.time() - turn.started_at)
+        self.session.append(close_turn(turn, ending.reason, ending.detail, seconds))
+        self.session.save_snapshot()
+
+
+def _cut_short(end: str) -> str:
+    return {
+        "length": "The answer reached its length limit; /continue asks for the rest.",
+        "filtered": "The provider withheld the rest of the answer.",
+    }.get(end, "")

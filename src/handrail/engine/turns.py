@@ -1,0 +1,79 @@
+"""Building a turn: the session's models, tools, prompt and limits, put together when a turn begins."""
+
+import platform
+from collections.abc import Callable
+
+from handrail.config.settings import Settings
+from handrail.context.notes import project_notes
+from handrail.context.prompts import system_prompt
+from handrail.engine.answerers import Answerers
+from handrail.engine.asking import Asking, Retries
+from handrail.engine.asking_user import SessionAsker
+from handrail.engine.bell import Bell
+from handrail.engine.limits import Limits
+from handrail.engine.turn import Turn
+from handrail.models.base import Deadlines, Model
+from handrail.models.prices import cost
+from handrail.protocol.values import Usage
+from handrail.sessions.handle import Session
+from handrail.tools.gate import Gate
+from handrail.tools.toolbox import Toolbox
+from handrail.workspace.files import Workspace
+
+
+class Turns:
+    """Makes the turns of one process."""
+
+    def __init__(
+        self,
+        answerers: Answerers,
+        settings: Settings,
+        workspace: Workspace,
+        toolbox: Toolbox,
+        bell: Bell,
+        *,
+        answerable: bool,
+    ) -> None:
+        self._answerers = answerers
+        self._settings = settings
+        self._workspace = workspace
+        self._toolbox = toolbox
+        self._bell = bell
+        self._answerable = answerable
+
+    async def model_name(self, session: Session) -> str:
+        return (await self._answerers.choice(session)).reference
+
+    async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn:
+        limits = self._settings.limits
+        models = await self._answerers.models(session)
+        notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
+        retries = Retries(count=self._settings.retries.count, seconds=self._settings.retries.seconds)
+        return Turn(
+            session=session,
+            asking=Asking(session, models, retries, price),
+            gate=Gate(
+                session,
+                self._workspace,
+                self._toolbox,
+                SessionAsker(session, self._bell),
+                allow=self._settings.commands.allow,
+                answerable=self._answerable,
+            ),
+            toolbox=self._toolbox,
+            system=system_prompt(str(self._workspace.root), platform.system(), notes),
+            limits=Limits(
+                steps=limits.steps,
+                tokens=limits.turn_tokens,
+                usd=limits.usd,
+                seconds=limits.turn_seconds,
+                max_output_tokens=limits.max_output_tokens,
+            ),
+            deadlines=Deadlines(whole=limits.answer_seconds),
+            take_steering=take_steering,
+        )
+
+
+def price(model: Model, usage: Usage) -> float | None:
+    """What a request cost, counted once however it ended."""
+    return cost(usage, model)
