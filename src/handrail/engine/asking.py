@@ -14,7 +14,7 @@ from handrail.context.budget import BYTES_PER_TOKEN, request_bytes
 from handrail.models.base import Model, Request, Text, Thinking
 from handrail.models.reading import Answer, Collector
 from handrail.protocol.errors import Authenticate, FixRequest, ModelProblem, RetryLater
-from handrail.protocol.events import Answered, AnswerEnd, RequestFailed, RequestStarted
+from handrail.protocol.events import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Usage
 from handrail.sessions.handle import Session
@@ -23,7 +23,7 @@ from handrail.sessions.handle import Session
 class Retries(NamedTuple):
     """How patient to be with one model."""
 
-    count: int = 4
+    times: int = 4
     seconds: float = 180.0
     """All waiting together."""
     first_delay: float = 1.0
@@ -113,11 +113,24 @@ async def _ask_once(
 
 def _delay(problem: ModelProblem, attempt: int, retries: Retries, patience: float) -> float | None:
     """Seconds until the next attempt; None when there is none. A server's own wish goes before ours."""
-    if not isinstance(problem, RetryLater) or attempt > retries.count:
+    if not isinstance(problem, RetryLater) or attempt > retries.times:
         return None
     backoff = min(retries.longest_delay, retries.first_delay * 2 ** (attempt - 1))
     delay = problem.delay if problem.delay is not None else backoff * random.uniform(0.5, 1.0)
     return delay if delay <= patience else None
+
+
+def kind_of(problem: ModelProblem) -> FailureKind:
+    """What a failure means, as events name it."""
+    match problem:
+        case RetryLater():
+            return "retry_later"
+        case FixRequest():
+            return "fix_request"
+        case Authenticate():
+            return "authenticate"
+        case _:
+            return "give_up"
 
 
 def _failed(
@@ -129,10 +142,9 @@ def _failed(
     problem: ModelProblem,
     delay: float | None,
 ) -> RequestFailed:
-    kinds = {RetryLater: "retry_later", FixRequest: "fix_request", Authenticate: "authenticate"}
     return RequestFailed(
         request_id=started.request_id,
-        kind=kinds.get(type(problem), "give_up"),  # type: ignore[arg-type]
+        kind=kind_of(problem),
         message=str(problem),
         retry_in=delay,
         raw=_sha256(answer.raw),

@@ -1,6 +1,6 @@
 """Asking the user: the question is an event, the answer is an event, and both survive a restart."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 from handrail.engine.bell import Bell
@@ -23,7 +23,8 @@ class SessionAsker:
         pending = next((each for each in state.approvals.values() if each.call_id == asked.call_id), None)
         if pending is None:
             self._session.append(asked)
-        return await self._answer(state.said, (pending or asked).approval_id)
+        wanted = (pending or asked).approval_id
+        return await self._answer(lambda: self._session.state.said.get(wanted))
 
     async def question(self, asked: QuestionAsked) -> QuestionAnswered:
         """The user's answer."""
@@ -31,11 +32,12 @@ class SessionAsker:
         pending = next((each for each in state.questions.values() if each.call_id == asked.call_id), None)
         if pending is None:
             self._session.append(asked)
-        return await self._answer(state.told, (pending or asked).question_id)
+        wanted = (pending or asked).question_id
+        return await self._answer(lambda: self._session.state.told.get(wanted))
 
-    async def _answer(self, answers: Mapping[str, Answer], asked: str) -> Answer:
+    async def _answer(self, look: Callable[[], Answer | None]) -> Answer:
         while True:
             ticket = self._bell.ticket()
-            if asked in answers:
-                return answers[asked]
+            if answer := look():
+                return answer
             await ticket.wait()

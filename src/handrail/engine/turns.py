@@ -48,7 +48,7 @@ class Turns:
         limits = self._settings.limits
         models = await self._answerers.models(session)
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
-        retries = Retries(count=self._settings.retries.count, seconds=self._settings.retries.seconds)
+        retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         return Turn(
             session=session,
             asking=Asking(session, models, retries, price),

@@ -8,6 +8,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -109,7 +110,7 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
     for line in iterator:
         item = json.loads(line)
         if isinstance(item, list):
-            row = _row(stream, *item)
+            row = _row(stream, item)
             before = row_hash(before, row)
             if before != row.hash or row.seq != len(rows) + 1:
                 raise ValueError(f"event {len(rows) + 1} is not as it was written")
@@ -126,7 +127,8 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
     return head["session"], rows, blobs
 
 
-def _row(stream: str, seq: int, epoch: int, at: int, version: int, kind: str, data: str, digest: str) -> Row:
+def _row(stream: str, fields: list[Any]) -> Row:
+    seq, epoch, at, version, kind, data, digest = fields
     return Row(stream, seq, epoch, at, version, kind, data, bytes.fromhex(digest))
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from handrail.protocol.events.answers import Answered, AnswerEnd, RequestFailed, RequestStarted
+from handrail.protocol.events.answers import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
 from handrail.protocol.events.approvals import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -73,6 +73,7 @@ __all__ = [
     "Delta",
     "Event",
     "EventBase",
+    "FailureKind",
     "ModeSet",
     "ModelSet",
     "Nudged",

@@ -6,6 +6,7 @@ from handrail.protocol.events.base import EventBase
 from handrail.protocol.values import Role, ToolCall, Usage
 
 AnswerEnd = Literal["stop", "tool_calls", "length", "filtered", "cancelled", "interrupted"]
+FailureKind = Literal["retry_later", "fix_request", "authenticate", "give_up"]
 
 
 class RequestStarted(EventBase):
@@ -26,7 +27,7 @@ class RequestStarted(EventBase):
 class RequestFailed(EventBase):
     type: Literal["request_failed"] = "request_failed"
     request_id: str
-    kind: Literal["retry_later", "fix_request", "authenticate", "give_up"]
+    kind: FailureKind
     message: str
     retry_in: float | None = None
     """Seconds until the next attempt; None when there is none."""
