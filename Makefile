@@ -39,19 +39,21 @@ bench: $(VENV)/.dev-installed
 NEW_ENOUGH = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 
-$(VENV)/.run-installed: pyproject.toml constraints.txt
-	@if ! $(BIN)/python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then \
-	  for name in python3.13 python3.12 python3.11 python3 none; do \
-	    if "$$name" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then break; fi; \
-	  done; \
-	  if [ "$$name" = none ]; then \
-	    echo "Handrail needs Python 3.11 or newer with its venv module; found: $$(python3 --version 2>&1)." >&2; \
-	    echo "Install it (Debian, Ubuntu: python3 and python3-venv; macOS: brew install python) and run make again." >&2; \
-	    exit 1; \
-	  fi; \
-	  echo "making .venv with $$("$$name" --version)"; \
-	  "$$name" -m venv --clear $(VENV) || exit 1; \
-	fi
+# A link to the system's Python: when that one is gone, everything is installed again.
+$(shell test -x $(BIN)/python || rm -f $(VENV)/.run-installed $(VENV)/.dev-installed)
+$(BIN)/python:
+	@for name in python3.13 python3.12 python3.11 python3 none; do \
+	  if "$$name" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then break; fi; \
+	done; \
+	if [ "$$name" = none ]; then \
+	  echo "Handrail needs Python 3.11 or newer with its venv module; found: $$(python3 --version 2>&1)." >&2; \
+	  echo "Install it (Debian, Ubuntu: python3 and python3-venv; macOS: brew install python) and run make again." >&2; \
+	  exit 1; \
+	fi; \
+	echo "making .venv with $$("$$name" --version)"; \
+	"$$name" -m venv --clear $(VENV)
+
+$(VENV)/.run-installed: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing Handrail into .venv, once"
 	@$(INSTALL) --editable .
 	@touch $@
