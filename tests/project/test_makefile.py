@@ -1,0 +1,63 @@
+"""What `make run` hands to the program."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.project.source import ROOT
+
+PROGRAM = f"""#!{sys.executable}
+import json, os, sys
+print(json.dumps([sys.argv[1:], os.getcwd()]))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with our Makefile and an installed program that prints how it was called."""
+    folder = tmp_path / "a project"
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder)
+    (programs / "python").symlink_to(sys.executable)
+    (programs / "handrail").write_text(PROGRAM)
+    (programs / "handrail").chmod(0o755)
+    (folder / ".venv" / ".run-installed").touch()
+    return folder
+
+
+def made(project: Path, *words: str) -> tuple[list[str], str]:
+    command = ["make", "--no-print-directory", "run", *words]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=30, check=True)
+    arguments, folder = json.loads(done.stdout)
+    return arguments, folder
+
+
+@pytest.mark.promise("PROJ-4")
+@pytest.mark.parametrize(
+    "task",
+    [
+        "fix the test",
+        "it's \"quoted\" and 'quoted'",
+        "$x $$x $(shell touch made) ${HOME} `touch made` $(touch made)",
+        "50% # not a comment \\",
+        "two\nlines",
+        "--help",
+        "; touch made",
+    ],
+)
+def test_a_task_reaches_the_program_as_it_was_typed(project: Path, task: str) -> None:
+    assert made(project, f"TASK={task}") == (["run", "--", task], str(project))
+    assert not (project / "made").exists()
+
+
+def test_without_a_task_the_conversation_opens_in_the_workspace(project: Path, tmp_path: Path) -> None:
+    shop = tmp_path / "the $hop"
+    shop.mkdir()
+    assert made(project) == ([], str(project))
+    assert made(project, f"WORKSPACE={shop}") == ([], str(shop))
