@@ -15,9 +15,11 @@ def test_nothing_beyond_the_loopback_can_be_reached() -> None:
 
 
 def test_the_loopback_can() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        with socket.create_connection(server.getsockname(), timeout=5) as client:
-            assert client.getpeername() == server.getsockname()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname(), timeout=5) as client,
+    ):
+        assert client.getpeername() == server.getsockname()
 
 
 def test_no_key_and_no_real_home_are_in_the_environment(home: Path) -> None:
