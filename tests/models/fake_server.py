@@ -1,7 +1,7 @@
 """A real HTTP server on the loopback that speaks both wire formats, byte by byte as told.
 
-In a test: `with FakeServer([Reply(...)]) as server: ... server.url ... server.requests`. It runs in a thread of
-its own, so synchronous and asynchronous tests use it alike. As a process, for benchmarks and whole-process
+In a test: `with FakeServer([Reply(...)]) as server: ... server.url ... server.requests`. It runs in a thread
+of its own, so synchronous and asynchronous tests use it alike. As a process, for benchmarks and whole-process
 tests: `python tests/models/fake_server.py --port 0 [--script FILE]` prints its port on the first line and
 answers every request from the script (the format of the scripted model) or with a greeting.
 """
@@ -147,7 +147,7 @@ def _anthropic_usage(said: Said) -> dict[str, int]:
 
 def body_for(path: str, said: Said) -> bytes:
     """The answer in the wire format of the address it was asked at."""
-    return anthropic_bytes(said) if path.split("?")[0].endswith("/messages") else openai_bytes(said)
+    return anthropic_bytes(said) if path.partition("?")[0].endswith("/messages") else openai_bytes(said)
 
 
 Answerer = Callable[[Recorded], Reply]
@@ -185,8 +185,13 @@ class FakeServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self.stop()
+
+    def stop(self) -> None:
+        """Close every connection and listen no more; safe to call twice."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(10)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = 10.0) -> bool:
         """Whether the condition came to hold in time; looked at whenever the server's state changes."""

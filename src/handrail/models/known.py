@@ -52,7 +52,7 @@ KNOWN: tuple[tuple[str, Known], ...] = (
     (r"grok-4\.[5-9]", Known(context_window=500_000, images=True, thinking=True)),
     (r"grok-4-(1-)?fast", Known(context_window=2_000_000, images=True, thinking=True)),
     (r"grok-(code|build)", Known(context_window=256_000, images=False, thinking=True)),
-    (r"grok-", Known(context_window=131_072, images=False, thinking=True)),
+    (r"grok-[3-9]", Known(context_window=131_072, images=False, thinking=True)),
     (r"gemini-(2\.5|3|4)", Known(context_window=1_000_000, images=True, thinking=True)),
 )
 """First match wins. Families only: single models are looked up in the bundled price list."""

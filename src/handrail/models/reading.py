@@ -149,6 +149,9 @@ class TextReader:
             text = self._at_start(text)
         if self._state == "thinking":
             text = self._inside(text, parts)
+        if self._state == "after":
+            text = text.lstrip("\n")
+            self._state = "text" if text else "after"
         if self._state == "text" and text:
             parts.append(Text(joined(text)))
         return parts
@@ -167,8 +170,7 @@ class TextReader:
     def _inside(self, text: str, parts: list[Text | Thinking]) -> str:
         thought, tag, rest = text.partition(self.CLOSE)
         if tag:
-            self._state = "text"
-            rest = rest.lstrip("\n")
+            self._state = "after"
         else:
             keep = next((n for n in range(len(self.CLOSE) - 1, 0, -1) if text.endswith(self.CLOSE[:n])), 0)
             thought, self._held = text[: len(text) - keep], text[len(text) - keep :] + self._held

@@ -21,8 +21,8 @@ TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 UNKNOWN_MODEL = re.compile(
-    r"model_not_found|model\b.{0,80}(not found|does not exist|not a valid model|is not available|unknown)"
-    r"|(unknown|invalid|unsupported|no such) model|not_found_error.{0,40}model",
+    r"model_not_found|model\b.{0,80}(not found|does not exist|is not available)"
+    r"|not a valid model|(unknown|invalid|unsupported|no such) model|not_found_error.{0,40}model",
     re.IGNORECASE | re.DOTALL,
 )
 BAD_KEY = re.compile(

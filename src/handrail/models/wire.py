@@ -209,7 +209,7 @@ class Wire:
         import httpx2
 
         if self._client is None:
-            # A TLS context takes tens of milliseconds to build, and plain HTTP without redirects never uses it.
+            # A TLS context takes tens of milliseconds, and plain HTTP without redirects never uses one.
             verify = self._connection.base_url.startswith("https:")
             try:
                 self._client = httpx2.AsyncClient(

@@ -1,0 +1,263 @@
+"""What each adapter sends."""
+
+import json
+from typing import Any
+
+import pytest
+
+from handrail.models.anthropic import closed
+from handrail.models.anthropic import request_body as anthropic_body
+from handrail.models.base import AssistantTurn, Image, Message, Request, ToolResult, UserTurn
+from handrail.models.connections import BUILT_IN
+from handrail.models.openai import ChatReader, read_usage
+from handrail.models.openai import request_body as openai_body
+from handrail.models.reading import collect
+from handrail.models.sse import ServerEvent
+from handrail.models.written_tools import with_written_tools
+from handrail.protocol.values import ToolCall
+from tests.models.fake_server import FakeServer, Recorded, Reply, Said, anthropic_bytes
+from tests.models.wires import CALL, FORMATS, KEY, TOOLS, model_at, request
+
+READ = ToolCall(id="c1", name="read", arguments={"path": "a"})
+LIST = ToolCall(id="c2", name="list")
+TALK: tuple[Message, ...] = (
+    UserTurn("Look", images=(Image("image/png", b"png"),)),
+    AssistantTurn("Sure.", calls=(READ, LIST), opaque=({"anthropic": "other"},)),
+    ToolResult("c1", "read", "text of a"),
+    ToolResult("c2", "list", "no such folder", is_error=True),
+    UserTurn("And quickly"),
+    AssistantTurn(""),
+)
+
+
+def asked(**changes: Any) -> Request:
+    return Request(**({"system": "Be brief.", "messages": TALK, "tools": TOOLS} | changes))
+
+
+def test_openai_messages_carry_calls_results_and_images() -> None:
+    body = openai_body(BUILT_IN["xai"], "grok-4.7", asked(temperature=0.2))
+    system, look, sure, first, second, quickly, _ = body["messages"]
+    assert system == {"role": "system", "content": "Be brief."}
+    assert look["content"][1]["image_url"]["url"] == "data:image/png;base64,cG5n"
+    assert [call["id"] for call in sure["tool_calls"]] == ["c1", "c2"]
+    assert json.loads(sure["tool_calls"][0]["function"]["arguments"]) == {"path": "a"}
+    assert (first["tool_call_id"], second["content"]) == ("c1", "no such folder")
+    assert quickly == {"role": "user", "content": "And quickly"}
+    assert body["stream_options"] == {"include_usage": True}
+    assert (body["temperature"], body["max_tokens"]) == (0.2, 16_384)
+
+
+def test_openais_own_models_get_what_they_accept() -> None:
+    body = openai_body(BUILT_IN["openai"], "gpt-6.1-terra", asked(temperature=0.2))
+    assert "temperature" not in body
+    assert "max_tokens" not in body
+    assert body["max_completion_tokens"] == 16_384
+    assert body["reasoning_effort"] == "none"
+    assert "reasoning_effort" not in openai_body(BUILT_IN["openai"], "gpt-6.1-terra", asked(tools=()))
+    assert "reasoning_effort" not in openai_body(BUILT_IN["openai"], "gpt-5.2", asked())
+
+
+def test_output_schema_is_asked_for_natively() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}}
+    body = openai_body(BUILT_IN["llamacpp"], "m", asked(output_schema=schema))
+    assert body["response_format"]["json_schema"]["schema"] == schema
+    sent = anthropic_body("claude-sonnet-5-5", asked(output_schema=schema))["output_config"]["format"]
+    assert sent["schema"] == {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+
+
+def test_closing_a_schema_keeps_properties_that_look_like_keywords() -> None:
+    schema = {"type": "object", "properties": {"minimum": {"type": "string", "maxLength": 3}}}
+    assert closed(schema)["properties"] == {"minimum": {"type": "string"}}
+
+
+def test_anthropic_turns_alternate_and_results_come_together() -> None:
+    look, sure, results = anthropic_body("claude-haiku-4-5", asked())["messages"]
+    assert [block["type"] for block in look["content"]] == ["image", "text"]
+    assert [block["type"] for block in sure["content"]] == ["text", "tool_use", "tool_use"]
+    assert [block["type"] for block in results["content"]] == ["tool_result", "tool_result", "text"]
+    assert results["content"][1]["is_error"] is True
+
+
+@pytest.mark.promise("MOD-12")
+def test_anthropic_prefix_is_marked_for_the_cache_at_most_four_times() -> None:
+    turns: list[Message] = []
+    for _ in range(5):
+        turns += [UserTurn("a"), AssistantTurn("b")]
+    body = anthropic_body("claude-sonnet-5-5", asked(messages=(*turns, UserTurn("c"))))
+    assert "cache_control" in body["tools"][-1]
+    assert "cache_control" in body["system"][-1]
+    assert "cache_control" in body["messages"][-1]["content"][-1]
+    assert json.dumps(body).count("cache_control") == 4
+
+
+@pytest.mark.promise("MOD-12")
+@pytest.mark.parametrize("which", ["openai", "anthropic"])
+def test_prefix_is_byte_stable_when_the_conversation_grows(which: str) -> None:
+    def sent(messages: tuple[Message, ...]) -> str:
+        grown = asked(messages=messages)
+        if which == "openai":
+            return json.dumps(openai_body(BUILT_IN["ollama"], "m", grown)["messages"])
+        body = anthropic_body("claude-sonnet-5-5", grown)
+        return json.dumps([body["tools"], body["system"], body["messages"]]).replace(
+            ', "cache_control": {"type": "ephemeral"}', ""
+        )
+
+    shorter = sent(TALK[:1])
+    assert sent((*TALK[:1], AssistantTurn("x"), UserTurn("y"))).startswith(shorter.rstrip("]"))
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking"),
+    [
+        ("claude-haiku-4-5", None),
+        ("claude-sonnet-4-6", None),
+        ("claude-sonnet-5", {"type": "adaptive", "display": "summarized"}),
+        (
+            "claude-sonnet-5-5",
+            {
+                "type": "adaptive",
+                "display": "summarized",
+                "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+            },
+        ),
+    ],
+)
+def test_thinking_is_asked_for_as_each_generation_takes_it(model: str, thinking: object) -> None:
+    body = anthropic_body(model, asked(temperature=0.5))
+    assert body.get("thinking") == thinking
+    assert ("temperature" in body) == (thinking is None)
+    assert "tool_choice" not in body
+
+
+@pytest.mark.anyio
+@pytest.mark.promise("MOD-11")
+async def test_signed_thinking_goes_back_unchanged_and_in_its_place() -> None:
+    with FakeServer([CALL]) as server:
+        async with model_at(server, FORMATS[1], model="claude-x") as model:
+            got = await collect(model.stream(request()))
+            turn = AssistantTurn(got.text, got.calls, got.opaque)
+            later = asked(messages=(UserTurn("Read"), turn, ToolResult("call_1", "read", "ok")))
+            await collect(model.stream(later))
+            sent = server.requests[-1].json["messages"][1]["content"]
+    assert [block["type"] for block in sent] == ["thinking", "text", "tool_use"]
+    assert sent[0] == {"type": "thinking", "thinking": "Let me look…", "signature": "sig=="}
+    other = anthropic_body("claude-y", later)["messages"][1]["content"]
+    assert [block["type"] for block in other] == ["text", "tool_use"]
+    changed = asked(messages=(UserTurn("Read"), AssistantTurn("Other words", got.calls, got.opaque)))
+    assert [b["type"] for b in anthropic_body("claude-x", changed)["messages"][1]["content"]] == [
+        "text",
+        "tool_use",
+    ]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("wire", FORMATS, ids=lambda wire: wire.protocol)
+async def test_key_goes_into_its_header_and_nowhere_else(wire: Any) -> None:
+    with FakeServer([CALL]) as server:
+        async with model_at(server, wire, model="claude-sonnet-5-5") as model:
+            await collect(model.stream(request()))
+        sent = server.requests[-1]
+    header = {"openai": "authorization", "anthropic": "x-api-key"}[wire.protocol]
+    holders = [name for name, value in sent.headers.items() if KEY in value]
+    assert holders == [header]
+    assert KEY.encode() not in sent.body
+    assert ("anthropic-beta" in sent.headers) == (wire.protocol == "anthropic")
+
+
+@pytest.mark.anyio
+async def test_model_without_native_tools_calls_them_in_writing() -> None:
+    words = 'Looking.\n```json\n{"name": "read", "arguments": {"path": "a"}}\n```'
+    with FakeServer([Said(text=(words,))]) as server:
+        async with model_at(server, FORMATS[0]) as model:
+            got = await collect(model.stream(request()))
+    assert [(call.name, call.arguments) for call in got.calls] == [("read", {"path": "a"})]
+    assert got.finish == "tool_calls"
+    plain = with_written_tools(asked())
+    body = openai_body(BUILT_IN["ollama"], "m", plain)
+    assert "tools" not in body
+    assert "read: Read a file." in body["messages"][0]["content"]
+    assert {message["role"] for message in body["messages"]} == {"system", "user", "assistant"}
+    assert "Error from list:\nno such folder" in [message["content"] for message in body["messages"]]
+    assert '{"name": "read", "arguments": {"path": "a"}}' in body["messages"][2]["content"]
+
+
+def chunk(**delta: object) -> ServerEvent:
+    return ServerEvent("", json.dumps({"choices": [{"delta": delta}]}))
+
+
+def finished(reader: ChatReader, reason: str = "stop") -> list[ToolCall]:
+    list(reader.read(ServerEvent("", json.dumps({"choices": [{"delta": {}, "finish_reason": reason}]}))))
+    return [part.call for part in reader.end() or () if hasattr(part, "call")]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [
+            {"index": 0, "id": "a", "function": {"name": "read", "arguments": "{}"}},
+            {"index": 0, "id": "b", "function": {"name": "list", "arguments": "{}"}},
+        ],
+        [
+            {"id": "a", "function": {"name": "read", "arguments": "{}"}},
+            {"id": "b", "function": {"name": "list", "arguments": "{}"}},
+        ],
+        [
+            {"index": 1, "id": "b", "function": {"name": "list", "arguments": {}}},
+            {"index": 0, "id": "a", "function": {"name": "read", "arguments": {}}},
+        ],
+        [
+            {"id": "a", "function": {"name": "read", "arguments": "{"}},
+            {"function": {"arguments": "}"}},
+            {"id": "b", "function": {"name": "list"}},
+        ],
+    ],
+    ids=["all numbered 0", "no numbers", "out of order, objects", "pieces without number"],
+)
+def test_calls_are_put_together_however_servers_number_them(pieces: list[dict[str, Any]]) -> None:
+    reader = ChatReader({"read", "list"})
+    for piece in pieces:
+        list(reader.read(chunk(tool_calls=[piece])))
+    assert [(call.id, call.name, call.arguments, call.problem) for call in finished(reader)] == [
+        ("a", "read", {}, ""),
+        ("b", "list", {}, ""),
+    ]
+
+
+def test_broken_arguments_become_a_call_with_a_problem() -> None:
+    reader = ChatReader({"read"})
+    list(
+        reader.read(
+            chunk(tool_calls=[{"index": 0, "id": "a", "function": {"name": "read", "arguments": "{"}}])
+        )
+    )
+    (call,) = finished(reader, "tool_calls")
+    assert call.arguments == {}
+    assert "not valid JSON" in call.problem
+
+
+def test_reasoning_left_out_of_the_output_count_is_added() -> None:
+    usage = read_usage({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 40})
+    assert (usage.input_tokens, usage.output_tokens) == (10, 30)
+
+
+@pytest.mark.anyio
+async def test_redacted_thinking_is_kept_and_given_back() -> None:
+    block = {"type": "redacted_thinking", "data": "xyz"}
+    start = {"type": "content_block_start", "index": 7, "content_block": block}
+    whole = anthropic_bytes(Said(text=("Hi",)))
+    event = f"event: content_block_start\ndata: {json.dumps(start)}\n\n".encode()
+    body = whole.replace(b"event: message_delta", event + b"event: message_delta")
+
+    def reply(_request: Recorded) -> Reply:
+        return Reply(body)
+
+    with FakeServer(reply) as server:
+        async with model_at(server, FORMATS[1], model="claude-x") as model:
+            got = await collect(model.stream(request()))
+    turn = AssistantTurn(got.text, got.calls, got.opaque)
+    sent = anthropic_body("claude-x", asked(messages=(UserTurn("a"), turn)))["messages"][1]["content"]
+    assert sent == [{"type": "text", "text": "Hi"}, block]

@@ -1,0 +1,139 @@
+"""Which model answers, and why."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from handrail.config.connections import ConnectionSettings
+from handrail.models.choice import Choice, Wishes, choose, choose_for, find_server
+from handrail.models.connect import connect
+from handrail.models.connections import BUILT_IN, Connection, connection, connections, resolve
+from handrail.models.known import DEFAULTS
+from handrail.protocol.errors import Authenticate, ConfigProblem, NoModel, UsageProblem
+from tests.models.fake_server import FakeServer
+
+pytestmark = pytest.mark.anyio
+
+KEYS = {
+    "ANTHROPIC_API_KEY": "a",
+    "OPENAI_API_KEY": "b",
+    "XAI_API_KEY": "c",
+    "OPENROUTER_API_KEY": "d",
+    "GOOGLE_API_KEY": "e",
+}
+
+
+async def nothing(_available: Mapping[str, Connection]) -> str | None:
+    return None
+
+
+async def server(_available: Mapping[str, Connection]) -> str | None:
+    return "ollama/qwen"
+
+
+@pytest.mark.promise("MOD-13")
+async def test_first_place_that_names_a_model_wins() -> None:
+    wishes = Wishes(flag="gpt-1", session="grok-2", workspace="gemini-3", user="claude-4")
+    owners = {"flag": "openai", "session": "xai", "workspace": "gemini", "user": "anthropic"}
+    reasons = set()
+    for place, owner in owners.items():
+        chosen = await choose(wishes, environment=KEYS, find=server)
+        assert chosen.reference.startswith(f"{owner}/")
+        reasons.add(chosen.why)
+        wishes = wishes._replace(**{place: ""})  # type: ignore[arg-type]
+    assert len(reasons) == 4
+
+
+@pytest.mark.promise("MOD-13")
+async def test_then_the_first_key_in_order_then_a_server_then_the_doors() -> None:
+    keys = dict(KEYS)
+    for owner, variable in zip(DEFAULTS, list(keys), strict=True):
+        chosen = await choose(Wishes(), environment=keys, find=server)
+        assert chosen == Choice(f"{owner}/{DEFAULTS[owner].main}", f"there is a key in {variable}")
+        keys.pop(variable)
+    assert (await choose(Wishes(), environment={}, find=server)).reference == "ollama/qwen"
+    with pytest.raises(NoModel) as caught:
+        await choose(Wishes(), environment={"OPENAI_API_KEY": " "}, find=nothing)
+    assert "ANTHROPIC_API_KEY" in str(caught.value)
+    assert "Ollama" in str(caught.value)
+
+
+async def test_stored_key_counts_like_one_in_the_environment() -> None:
+    chosen = await choose(Wishes(), environment={}, credential={"xai": "k"}.get, find=nothing)
+    assert chosen.reference.startswith("xai/")
+    assert "stored key" in chosen.why
+
+
+def test_roles_use_what_the_main_models_key_opens() -> None:
+    main = Choice("anthropic/claude-opus-5-5", "named", "main", ("xai/grok-4.7",))
+    fast = choose_for("fast", Wishes(), main)
+    assert fast.reference == f"anthropic/{DEFAULTS['anthropic'].fast}"
+    assert (fast.role, fast.fallbacks) == ("fast", main.fallbacks)
+    assert choose_for("audit", Wishes(), main).reference == main.reference
+    assert choose_for("audit", Wishes(user="gpt-6-sol"), main).reference == "openai/gpt-6-sol"
+    own = {"anthropic": ConnectionSettings(base_url="http://gateway/")}
+    assert choose_for("fast", Wishes(), main, own).reference == main.reference
+    assert choose_for("fast", Wishes(fallbacks=("gpt-9",)), main).fallbacks == ("openai/gpt-9",)
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        ("anthropic/claude-x", "anthropic/claude-x"),
+        ("openrouter/meta/llama:free", "openrouter/meta/llama:free"),
+        ("claude-opus-5-5", "anthropic/claude-opus-5-5"),
+        ("gpt-9", "openai/gpt-9"),
+        ("o3-mini", "openai/o3-mini"),
+        ("grok-9", "xai/grok-9"),
+        ("gemini-9", "gemini/gemini-9"),
+        (" xai ", f"xai/{DEFAULTS['xai'].main}"),
+    ],
+)
+def test_reference_is_understood(words: str, reference: str) -> None:
+    assert resolve(words, BUILT_IN).reference == reference
+
+
+@pytest.mark.parametrize(
+    "words", ["", "llama", "nowhere/x", "ollama", "ollama/", "/x", "open sesame", "oops"]
+)
+def test_reference_that_means_nothing_says_what_is_possible(words: str) -> None:
+    with pytest.raises(UsageProblem, match="MODEL"):
+        resolve(words, BUILT_IN)
+
+
+def test_settings_under_a_built_in_name_change_only_what_they_say() -> None:
+    changed = connections({"openai": ConnectionSettings(base_url="https://proxy.example/v1/")})["openai"]
+    assert changed.base_url == "https://proxy.example/v1"
+    assert changed.output_limit == "max_completion_tokens"
+    assert changed.key_env == ("OPENAI_API_KEY",)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "scripted"])
+def test_connection_names_that_cannot_be_told_apart_are_refused(name: str) -> None:
+    with pytest.raises(ConfigProblem):
+        connection(name, ConnectionSettings(base_url="http://x"))
+
+
+@pytest.mark.parametrize("url", ["", "host/v1", "ftp://host", "http://"])
+def test_connection_without_a_usable_address_is_refused(url: str) -> None:
+    with pytest.raises(ConfigProblem, match="base_url"):
+        connection("mine", ConnectionSettings(base_url=url))
+
+
+async def test_missing_key_names_the_variable() -> None:
+    with pytest.raises(Authenticate, match="GEMINI_API_KEY or GOOGLE_API_KEY"):
+        await connect("gemini-3", environment={})
+
+
+async def test_key_with_strange_characters_is_refused_without_being_shown() -> None:
+    with pytest.raises(Authenticate) as caught:
+        await connect("claude-x", environment={"ANTHROPIC_API_KEY": "sk-ant\nsecret"})
+    assert "secret" not in str(caught.value)
+
+
+async def test_local_server_is_found_with_its_first_model_that_can_chat() -> None:
+    with FakeServer([], models=("nomic-embed-text", "qwen3")) as fake:
+        dead = ConnectionSettings(base_url="http://127.0.0.1:9")
+        settings = dict.fromkeys(("ollama", "llamacpp", "vllm"), dead)
+        settings["lmstudio"] = ConnectionSettings(base_url=f"{fake.url}/v1")
+        assert await find_server(connections(settings)) == "lmstudio/qwen3"

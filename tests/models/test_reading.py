@@ -1,0 +1,144 @@
+"""Model output is read whole or not at all."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.models.base import Text, Thinking
+from handrail.models.reading import TextReader, calls_in_text, read_arguments, read_call
+
+TOOLS = {"read", "edit"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "a"}',
+        ' \n{"path": "a"}\n',
+        '```json\n{"path": "a"}\n```',
+        'Here you go:\n```\n{"path": "a"}\n```\nDone.',
+        'The arguments are {"path": "a"} as asked.',
+        '"{\\"path\\": \\"a\\"}"',
+    ],
+)
+def test_one_whole_object_is_found(text: str) -> None:
+    assert read_arguments(text) == ({"path": "a"}, "")
+
+
+@pytest.mark.promise("MOD-4")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "a"',
+        '{"outer": {"path": "a"}, ',
+        '{"path": "a"} {"path": "b"}',
+        "[1, 2]",
+        "path=a",
+        '{"size": NaN}',
+        '{"path": "a",}',
+        '"text"',
+        "{" * 5000,
+        '{"a":' * 100_000,
+        '{"half": "\\ud83d"}',
+    ],
+)
+def test_anything_else_is_a_problem_and_never_a_guess(text: str) -> None:
+    values, problem = read_arguments(text)
+    assert values == {}
+    assert problem
+
+
+@pytest.mark.promise("MOD-4")
+@given(
+    st.dictionaries(
+        st.text(), st.recursive(st.integers() | st.text() | st.booleans(), st.lists, max_leaves=5)
+    )
+)
+def test_no_prefix_of_arguments_is_taken_for_the_whole(values: dict[str, object]) -> None:
+    whole = json.dumps(values)
+    assert read_arguments(whole).values == values
+    for end in range(1, len(whole)):
+        got = read_arguments(whole[:end])
+        assert got.problem
+        assert got.values == {}
+
+
+def test_no_arguments_are_an_empty_object() -> None:
+    assert read_arguments("  ") == ({}, "")
+
+
+def test_characters_sent_in_halves_are_joined() -> None:
+    assert read_arguments('{"a": "' + "\ud83c" + "\udf0d" + '"}').values == {"a": "🌍"}
+
+
+def test_call_without_id_gets_one_and_without_name_has_a_problem() -> None:
+    assert read_call("", "read", "{}").id
+    assert read_call("c", "", "{}").problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I will look.\n```json\n{"name": "read", "arguments": {"path": "a"}}\n```',
+        '```\n{"tool": "read", "args": {"path": "a"}}\n```',
+        '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>',
+        '{"name": "read", "parameters": {"path": "a"}}',
+        '{"type": "function", "function": {"name": "read", "arguments": "{\\"path\\": \\"a\\"}"}}',
+        '```json\n[{"name": "read", "arguments": {"path": "a"}}]\n```',
+    ],
+)
+def test_call_written_as_text_is_understood(text: str) -> None:
+    calls = calls_in_text(text, TOOLS)
+    assert [(call.name, call.arguments, call.problem) for call in calls] == [("read", {"path": "a"}, "")]
+
+
+@pytest.mark.promise("MOD-5")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"name": "delete_everything", "arguments": {}}\n```',
+        '```json\n{"name": "read"}\n```',
+        '```json\n{"name": "read", "arguments": {"path": \n```',
+        '```json\n{"name": "read", "arguments": {"path": "a"}}',
+        'Call it as {"name": "read", "arguments": {"path": "a"}} please.',
+        '{"name": "read", "arguments": ["a"]}',
+        "plain words",
+        "",
+    ],
+)
+def test_text_that_is_no_whole_call_of_an_offered_tool_is_text(text: str) -> None:
+    assert calls_in_text(text, TOOLS) == ()
+
+
+def split(text: str, size: int) -> tuple[str, str]:
+    reader = TextReader()
+    parts = [part for at in range(0, len(text), size) for part in reader.feed(text[at : at + size])]
+    parts += reader.end()
+    thinking = "".join(part.text for part in parts if isinstance(part, Thinking))
+    return thinking, "".join(part.text for part in parts if isinstance(part, Text))
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "shown"),
+    [
+        ("<think>hm</think>\n\nHi", "hm", "Hi"),
+        ("\n <think>a </thin b</think>c", "a </thin b", "c"),
+        ("<think>never closed", "never closed", ""),
+        ("Use <think> tags", "", "Use <think> tags"),
+        ("<thin", "", "<thin"),
+        ("  \n", "", "  \n"),
+        ("", "", ""),
+        ("a\ud83c\udf0db", "", "a🌍b"),
+        ("half \ud83c", "", "half \ufffd"),
+        ("<think>\ud83c\udf0d</think>ok", "🌍", "ok"),
+    ],
+)
+def test_thinking_in_tags_is_split_off_whatever_the_chunks(text: str, thinking: str, shown: str) -> None:
+    for size in range(1, len(text) + 2):
+        assert split(text, size) == (thinking, shown)
+
+
+def test_text_is_shown_at_once_when_it_cannot_be_a_tag() -> None:
+    assert TextReader().feed("Hello <") == [Text("Hello <")]

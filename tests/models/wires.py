@@ -1,0 +1,64 @@
+"""What the adapter tests share: the same answer over each wire, and a model that talks to a fake server."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from handrail.config.connections import ConnectionSettings, Wire
+from handrail.models.base import Deadlines, Model, Request, ToolSpec, UserTurn
+from handrail.models.connect import connect
+from tests.models.fake_server import FakeServer, Said, anthropic_bytes, openai_bytes
+
+KEY = "sk-test-0123456789abcdef"
+TOOLS = (
+    ToolSpec("read", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}}),
+    ToolSpec("list", "List a folder.", {"type": "object", "properties": {}}),
+)
+
+
+class WireFormat(NamedTuple):
+    """One wire format under test."""
+
+    protocol: Wire
+    path: str
+    write: Callable[..., bytes]
+
+
+FORMATS = (
+    WireFormat("openai", "/v1", openai_bytes),
+    WireFormat("anthropic", "", anthropic_bytes),
+)
+
+
+@asynccontextmanager
+async def model_at(server: FakeServer, wire: WireFormat, model: str = "test-model") -> AsyncIterator[Model]:
+    """A model of connection `mine` whose server is the fake one."""
+    settings = ConnectionSettings(
+        protocol=wire.protocol,
+        base_url=f"{server.url}{wire.path}",
+        key_env=("MINE_API_KEY",),
+        context_window=9000,
+    )
+    connected = await connect(f"mine/{model}", environment={"MINE_API_KEY": KEY}, settings={"mine": settings})
+    server.requests.clear()
+    try:
+        yield connected
+    finally:
+        await connected.aclose()
+
+
+def request(deadlines: Deadlines | None = None) -> Request:
+    """A small request with two tools."""
+    return Request(
+        system="You help.",
+        messages=(UserTurn("Read a.py"),),
+        tools=TOOLS,
+        deadlines=deadlines or Deadlines(connect=5, first_byte=10, silence=10, whole=30),
+    )
+
+
+CALL = Said(
+    text=("Ich öffne ", "die Datei 🌍.\n"),
+    thinking=("Let me ", "look…"),
+    calls=(("call_1", "read", '{"path": "ä/b.py", "lines": [1, 2]}'),),
+)
