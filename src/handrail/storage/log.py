@@ -290,6 +290,12 @@ class Log:
         with storage_errors(self.path):
             return list(self._connection.execute("SELECT at, report FROM recoveries ORDER BY at"))
 
+    def structural_problems(self) -> list[str]:
+        """What SQLite itself finds wrong with the file; slow on a large one."""
+        with storage_errors(self.path):
+            found = self._connection.execute("PRAGMA quick_check(5)").fetchall()
+        return [f"{self.path}: {line}" for (line,) in found if line != "ok"]
+
     # Inside
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handrail.protocol.errors import StorageBusy, StorageDamaged, StorageProblem
-from handrail.storage.database import FileLock, connect, damage_mark, storage_errors
+from handrail.storage.database import FileLock, connect, damage_mark
 from handrail.storage.log import Log, Row, check_row, first_hash
 
 EVENTS_OF = (
@@ -69,16 +69,20 @@ def repair(folder: Path) -> str:
 
 
 def verify(log: Log) -> list[str]:
-    """Every event of every stream read and checked; one line for each thing that is wrong."""
+    """Every event of every stream read and checked; one line for each thing that is wrong.
+
+    What is wrong is repaired at the next start.
+    """
     problems = []
     for head in log.heads(""):
         try:
             log.read(head.stream)
         except StorageDamaged as error:
             problems.append(str(error))
-    with storage_errors(log.path):
-        found = log._connection.execute("PRAGMA quick_check(5)").fetchall()
-    return problems + [f"{log.path}: {line}" for (line,) in found if line != "ok"]
+    problems += log.structural_problems()
+    if problems:
+        damage_mark(log.folder).touch()
+    return problems
 
 
 def _rebuild(folder: Path) -> str:

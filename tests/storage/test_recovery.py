@@ -1,0 +1,154 @@
+"""Damage: whatever byte is wrong, what is valid lives on, what is lost is said, and the file is kept."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from handrail.protocol.errors import StorageDamaged
+from handrail.storage.log import Log, NewRow, Row
+from handrail.storage.recovery import open_log, repair, verify
+
+STREAMS = ("session:one", "session:two", "workspace")
+PAGE = 4096
+
+
+def write_events(log: Log, count: int) -> None:
+    for number in range(count):
+        for stream in STREAMS:
+            data = f'{{"type":"note","number":{number},"text":"{"text " * (number % 40)}"}}'
+            log.append(stream, [NewRow("note", 1, data)], blobs=[f"content {number}".encode() * 9])
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Path:
+    """A closed, checkpointed log."""
+    log = open_log(tmp_path / "original")
+    write_events(log, 30)
+    log.close()
+    return tmp_path / "original"
+
+
+def events(log: Log) -> dict[str, list[Row]]:
+    return {stream: log.read(stream) for stream in STREAMS if log.head(stream)}
+
+
+def open_after_damage(folder: Path) -> Log | None:
+    """What a user gets who starts Handrail until it works or refuses: the log, or None when refused."""
+    try:
+        log = open_log(folder)
+    except StorageDamaged as refused:
+        assert "copy in" in str(refused)
+        assert list(folder.glob("damaged-*/log.db"))
+        return None
+    try:
+        if not verify(log):
+            return log
+    except StorageDamaged:
+        pass
+    log.close()
+    try:
+        return open_log(folder)
+    except StorageDamaged as refused:
+        assert "copy in" in str(refused)
+        return None
+
+
+def check_flip(original: Path, folder: Path, name: str, offset: int, expected: dict[str, list[Row]]) -> str:
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(original, folder)
+    damaged = bytearray((folder / name).read_bytes())
+    damaged[offset] ^= 0xFF
+    (folder / name).write_bytes(damaged)
+    log = open_after_damage(folder)
+    if log is None:
+        return "refused"
+    try:
+        assert not verify(log)
+        missing = False
+        for stream, rows in expected.items():
+            found = log.read(stream) if log.head(stream) else []
+            assert found == rows[: len(found)], f"{stream} is not a prefix after byte {offset} was flipped"
+            missing = missing or len(found) < len(rows)
+        if missing:
+            told = " ".join(log.notices)
+            assert "lost" in told or "not known" in told
+            assert list(folder.glob("damaged-*"))
+        return "shorter" if missing else "whole"
+    finally:
+        log.close()
+
+
+@pytest.mark.promise("STORE-1")
+def test_every_flipped_byte_of_the_last_page_is_survived(original: Path, tmp_path: Path) -> None:
+    log = open_log(original)
+    expected = events(log)
+    log.close()
+    size = (original / "log.db").stat().st_size
+    outcomes = {
+        check_flip(original, tmp_path / "copy", "log.db", offset, expected)
+        for offset in range(size - PAGE, size)
+    }
+    assert "whole" in outcomes
+
+
+@pytest.mark.promise("STORE-1")
+def test_flipped_bytes_all_over_the_file_are_survived(original: Path, tmp_path: Path) -> None:
+    log = open_log(original)
+    expected = events(log)
+    log.close()
+    size = (original / "log.db").stat().st_size
+    outcomes = {
+        check_flip(original, tmp_path / "copy", "log.db", offset, expected) for offset in range(0, size, 101)
+    }
+    assert outcomes == {"whole", "shorter", "refused"}
+
+
+@pytest.mark.promise("STORE-1")
+def test_a_damaged_write_ahead_log_is_noticed(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "live")
+    write_events(log, 10)
+    expected = events(log)
+    copy = tmp_path / "original"
+    shutil.copytree(tmp_path / "live", copy)  # as a killed process leaves it: nothing checkpointed
+    log.close()
+    size = (copy / "log.db-wal").stat().st_size
+    outcomes = [
+        check_flip(copy, tmp_path / "copy", "log.db-wal", offset, expected)
+        for offset in range(size - PAGE, size, 7)
+    ]
+    assert "shorter" in outcomes
+
+
+@pytest.mark.promise("STORE-2")
+def test_an_interrupted_repair_goes_on_from_its_first_copy(tmp_path: Path, original: Path) -> None:
+    folder = tmp_path / "copy"
+    log = open_log(original)
+    copy_live(original, folder)
+    expected = events(log)
+    log.close()
+    (folder / "log.damaged").touch()
+    first = repair(folder)
+    kept = next(folder.glob("damaged-*"))
+    # As if the machine had stopped after the old files were removed and before the new one was in place.
+    (folder / "log.damaged").write_text(kept.name)
+    (folder / "log.db").write_bytes(b"")
+    second = repair(folder)
+    assert (first, second) == (first, first)
+    repaired = open_log(folder)
+    assert events(repaired) == expected
+    repaired.close()
+
+
+def copy_live(source: Path, target: Path) -> None:
+    shutil.copytree(source, target)
+
+
+def test_a_file_of_another_program_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "log.db").write_bytes(b"this is not a database at all" * 400)
+    with pytest.raises(StorageDamaged, match="nothing in it can be read"):
+        open_log(tmp_path)
+    assert (tmp_path / "log.db").read_bytes().startswith(b"this is not")
+    with pytest.raises(StorageDamaged, match="nothing in it can be read"):
+        open_log(tmp_path)
+    assert len(list(tmp_path.glob("damaged-*"))) == 1
