@@ -7,10 +7,10 @@ import pytest
 
 from handrail.models.anthropic import closed
 from handrail.models.anthropic import request_body as anthropic_body
-from handrail.models.base import AssistantTurn, Image, Message, Request, ToolResult, UserTurn
+from handrail.models.base import AssistantTurn, Image, Message, Opaque, Request, ToolResult, UserTurn
 from handrail.models.connections import BUILT_IN
-from handrail.models.openai import ChatReader, read_usage
 from handrail.models.openai import request_body as openai_body
+from handrail.models.openai_answer import ChatReader, read_usage
 from handrail.models.reading import collect
 from handrail.models.sse import ServerEvent
 from handrail.models.written_tools import with_written_tools
@@ -218,7 +218,7 @@ def finished(reader: ChatReader, reason: str = "stop") -> list[ToolCall]:
     ids=["all numbered 0", "no numbers", "out of order, objects", "pieces without number"],
 )
 def test_calls_are_put_together_however_servers_number_them(pieces: list[dict[str, Any]]) -> None:
-    reader = ChatReader({"read", "list"})
+    reader = ChatReader("gemini/m", {"read", "list"})
     for piece in pieces:
         list(reader.read(chunk(tool_calls=[piece])))
     assert [(call.id, call.name, call.arguments, call.problem) for call in finished(reader)] == [
@@ -227,8 +227,42 @@ def test_calls_are_put_together_however_servers_number_them(pieces: list[dict[st
     ]
 
 
+@pytest.mark.promise("MOD-11")
+@pytest.mark.parametrize(
+    ("delta", "back"),
+    [
+        ({"reasoning_content": "hm"}, {"reasoning_content": "hm"}),
+        ({"reasoning": "hm"}, {"reasoning": "hm"}),
+        (
+            {"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "h"}]},
+            {"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "hh", "signature": "s"}]},
+        ),
+    ],
+)
+def test_reasoning_and_marks_of_calls_go_back_to_the_same_model_only(
+    delta: dict[str, Any], back: dict[str, Any]
+) -> None:
+    mark = {"google": {"thought_signature": "abc"}}
+    piece = {"id": "c1", "extra_content": mark, "function": {"name": "read", "arguments": "{}"}}
+    reader = ChatReader("gemini/m", {"read"})
+    list(reader.read(chunk(**delta)))
+    if "reasoning_details" in delta:
+        more = {"type": "reasoning.text", "index": 0, "text": "h", "signature": "s"}
+        list(reader.read(chunk(reasoning_details=[more])))
+    list(reader.read(chunk(tool_calls=[piece])))
+    list(reader.read(ServerEvent("", '{"choices": [{"finish_reason": "tool_calls"}]}')))
+    opaque = [part.block for part in reader.end() or () if isinstance(part, Opaque)]
+    turn = AssistantTurn("", calls=(READ,), opaque=tuple(opaque))
+    sent = openai_body(BUILT_IN["gemini"], "m", asked(messages=(turn,)))["messages"][1]
+    assert {key: sent[key] for key in back} == back
+    assert sent["tool_calls"][0]["extra_content"] == mark
+    other = openai_body(BUILT_IN["gemini"], "n", asked(messages=(turn,)))["messages"][1]
+    assert set(other) == {"role", "content", "tool_calls"}
+    assert "extra_content" not in other["tool_calls"][0]
+
+
 def test_broken_arguments_become_a_call_with_a_problem() -> None:
-    reader = ChatReader({"read"})
+    reader = ChatReader("gemini/m", {"read"})
     list(
         reader.read(
             chunk(tool_calls=[{"index": 0, "id": "a", "function": {"name": "read", "arguments": "{"}}])

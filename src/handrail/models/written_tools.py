@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 from handrail.models.base import AssistantTurn, Message, Request, ToolResult, UserTurn
+from handrail.models.reading import calls_in_text
 
 HOW = """
 
@@ -28,12 +29,13 @@ def with_written_tools(request: Request) -> Request:
 def _as_text(message: Message) -> Message:
     match message:
         case AssistantTurn(text, calls) if calls:
-            blocks = [
+            if calls_in_text(text, {call.name for call in calls}):
+                return AssistantTurn(text)
+            written = (
                 json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
                 for call in calls
-                if f'"{call.name}"' not in text
-            ]
-            return AssistantTurn("\n\n".join([text, *(f"```json\n{block}\n```" for block in blocks)]).strip())
+            )
+            return AssistantTurn("\n\n".join([text, *(f"```json\n{each}\n```" for each in written)]).strip())
         case ToolResult():
             word = "Error from" if message.is_error else "Result of"
             return UserTurn(f"{word} {message.tool}:\n{message.content}")

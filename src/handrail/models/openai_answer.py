@@ -1,0 +1,165 @@
+"""Reading an answer that comes as chat completion chunks."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Text, Thinking, UsagePart
+from handrail.models.reading import TextReader, calls_in_text, joined, read_call
+from handrail.models.sse import ServerEvent
+from handrail.models.wire import StreamRefused
+from handrail.protocol.values import ToolCall, Usage
+
+FINISHES: dict[str, Finish] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "filtered",
+}
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A call as its pieces come."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    mark: dict[str, Any] = field(default_factory=dict)
+    """What the provider wants back with the call, such as Gemini's signature of its thinking."""
+
+    def read(self) -> ToolCall:
+        return read_call(self.id, self.name, "".join(self.arguments))
+
+
+class ChatReader:
+    """Reads the chunks of one answer. Calls are given only after finish reason and end of stream."""
+
+    def __init__(self, name: str, tools: set[str]) -> None:
+        self._name = name
+        self._tools = tools
+        self._reasoning: dict[str, list[str]] = {}
+        self._details: dict[tuple[Any, Any], dict[str, Any]] = {}
+        self._text = TextReader()
+        self._written: list[str] = []
+        self._drafts: dict[int, _Draft] = {}
+        self._finish: str = ""
+        self._done = False
+
+    @property
+    def finished(self) -> bool:
+        return self._done
+
+    def read(self, event: ServerEvent) -> Iterator[Part]:
+        if event.data.strip() == "[DONE]":
+            self._done = True
+            return
+        chunk = json.loads(event.data)
+        if not isinstance(chunk, dict):
+            raise json.JSONDecodeError("a chunk that is no object", event.data[:80], 0)
+        if chunk.get("error") or event.name == "error":
+            raise StreamRefused(chunk.get("error") or chunk)
+        choices = chunk.get("choices")
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            yield from self._choice(choices[0])
+        if isinstance(chunk.get("usage"), dict):
+            yield UsagePart(read_usage(chunk["usage"]))
+
+    def _choice(self, choice: dict[str, Any]) -> Iterator[Part]:
+        delta = choice.get("delta")
+        if isinstance(delta, dict):
+            for key in ("reasoning_content", "reasoning"):
+                if isinstance(delta.get(key), str) and delta[key]:
+                    self._reasoning.setdefault(key, []).append(delta[key])
+                    yield Thinking(joined(delta[key]))
+                    break
+            for piece in delta.get("reasoning_details") or ():
+                self._detail(piece)
+            for key in ("content", "refusal"):
+                if isinstance(delta.get(key), str) and delta[key]:
+                    yield from self._shown(self._text.feed(delta[key]))
+            for piece in delta.get("tool_calls") or ():
+                self._draft(piece)
+        if choice.get("finish_reason"):
+            self._finish = str(choice["finish_reason"])
+            if self._finish == "error":
+                raise StreamRefused(choice.get("error") or {"message": "the provider broke off"})
+
+    def _shown(self, parts: Iterable[Text | Thinking]) -> Iterator[Part]:
+        for part in parts:
+            if isinstance(part, Text):
+                self._written.append(part.text)
+            yield part
+
+    def _detail(self, piece: dict[str, Any]) -> None:
+        whole = self._details.setdefault((piece.get("index"), piece.get("type")), {})
+        for key, value in piece.items():
+            if key in {"text", "summary", "data"} and isinstance(value, str):
+                whole[key] = whole.get(key, "") + value
+            elif value is not None:
+                whole[key] = value
+
+    def _draft(self, piece: dict[str, Any]) -> None:
+        index = piece.get("index")
+        call_id = piece.get("id") or ""
+        if not isinstance(index, int):
+            index = len(self._drafts) if call_id or not self._drafts else max(self._drafts)
+        elif call_id and index in self._drafts and self._drafts[index].id not in {"", call_id}:
+            # Some servers number every call 0 and tell them apart by id alone.
+            index = max(self._drafts) + 1
+        draft = self._drafts.setdefault(index, _Draft())
+        function = piece.get("function") or {}
+        draft.id = draft.id or call_id
+        draft.name = draft.name or function.get("name") or ""
+        if piece.get("extra_content"):
+            draft.mark = {"extra_content": piece["extra_content"]}
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):
+            arguments = json.dumps(arguments)
+        draft.arguments.append(arguments or "")
+
+    def end(self) -> Iterator[Part] | None:
+        return self._last() if self._finish else None
+
+    def _last(self) -> Iterator[Part]:
+        yield from self._shown(self._text.end())
+        reason = FINISHES.get(self._finish, "stop")
+        calls: list[ToolCall] = []
+        if reason in {"stop", "tool_calls"}:
+            drafts = [self._drafts[index] for index in sorted(self._drafts)]
+            calls = [draft.read() for draft in drafts]
+            yield from self._wanted_back(calls, drafts)
+            calls = calls or list(calls_in_text("".join(self._written), self._tools))
+            reason = "tool_calls" if calls else "stop"
+        for call in calls:
+            yield CallPart(call)
+        yield Finished(reason)
+
+    def _wanted_back(self, calls: list[ToolCall], drafts: list[_Draft]) -> Iterator[Part]:
+        """Reasoning that led to calls: several providers refuse the next request without it."""
+        marks = {call.id: draft.mark for call, draft in zip(calls, drafts, strict=True) if draft.mark}
+        message: dict[str, Any] = {key: joined("".join(each)) for key, each in self._reasoning.items()}
+        if self._details:
+            message = {"reasoning_details": list(self._details.values())}
+        if calls and (marks or message):
+            yield Opaque({"openai": self._name, "message": message, "calls": marks})
+
+
+def read_usage(usage: dict[str, Any]) -> Usage:
+    """Tokens as counted. Where reasoning is left out of the output count, the total still has it."""
+    details = usage.get("prompt_tokens_details") or {}
+    given = _count(usage, "prompt_tokens")
+    return Usage(
+        input_tokens=given,
+        output_tokens=max(_count(usage, "completion_tokens"), _count(usage, "total_tokens") - given),
+        cache_read_tokens=_count(details, "cached_tokens"),
+        cache_write_tokens=_count(details, "cache_write_tokens"),
+    )
+
+
+def _count(values: dict[str, Any], key: str) -> int:
+    value = values.get(key)
+    return value if isinstance(value, int) and value > 0 else 0
