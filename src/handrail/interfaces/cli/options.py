@@ -56,7 +56,7 @@ def options_for(given: dict[str, Any], *, answerable: bool = False) -> "Options"
 
 def folder(text: str) -> Path:
     """The folder that was named, as an absolute path."""
-    path = Path(text).expanduser()
+    path = file_named(text)
     try:
         found = path.resolve(strict=True)
     except FileNotFoundError as error:
@@ -66,6 +66,14 @@ def folder(text: str) -> Path:
     if not found.is_dir():
         raise UsageProblem(f"{text} is a file, not a folder. Name the folder that it is in.")
     return found
+
+
+def file_named(text: str) -> Path:
+    """A file as a person names it, `~` included."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise UsageProblem(f"{text} cannot be found: {error}.") from error
 
 
 def text_of(argument: str) -> str:

@@ -245,18 +245,16 @@ def approval_answered(event: ApprovalAnswered, known: Known, width: int) -> list
     asked = known.asked.get(event.approval_id)
     if event.decision == "always" and asked:
         return note("allowed", f"{asked.tool} {asked.summary}: always in this session", width)
-    if event.decision == "reject":
-        return note("rejected", event.note or "no reason given", width, BAD)
     return []
 
 
-def approval_keys(event: ApprovalAsked, width: int) -> list[Line]:
+def approval_keys(width: int) -> list[Line]:
     """The line that waits for one key."""
     keys = [("y", "yes"), ("n", "no"), ("a", "always in this session"), ("?", "why am I asked")]
-    pieces: list[str | tuple[str, str]] = [(BOLD, "  allow?  ")]
+    pieces: list[str | tuple[str, str]] = [(BOLD, "  allow?")]
     for key, meaning in keys:
-        pieces += [(ACCENT, key), f" {meaning}   "]
-    return wrap(line(*pieces), width, " " * 10)
+        pieces += ["   ", (ACCENT, key), f" {meaning}"]
+    return wrap(line(*pieces), width, " " * 11)
 
 
 def question_asked(event: QuestionAsked, width: int) -> list[Line]:

@@ -62,6 +62,11 @@ class Screen:
         """The line that is being written."""
         return self._markdown.unfinished() if self._markdown else []
 
+    @property
+    def after_user(self) -> bool:
+        """Whether what was shown last are the user's words."""
+        return self._last == "user"
+
     def _answered(self, event: Answered) -> list[Line]:
         if event.message_id != self._message_id:
             rows = self._close()

@@ -1,0 +1,86 @@
+"""What is going on now, in a word and with a clock; a fold of what the follower sees."""
+
+from dataclasses import dataclass
+
+from handrail.interfaces.cli.figures import clock
+from handrail.interfaces.cli.rendering import BODY_INDENT, tool_line
+from handrail.interfaces.cli.styles import DIM, Line, fit, line
+from handrail.protocol.events import (
+    Answered,
+    ApprovalAsked,
+    Delta,
+    QuestionAsked,
+    Recorded,
+    RequestFailed,
+    RequestStarted,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+
+OUTPUT_LINES = 3
+OUTPUT_KEPT = 4000
+
+
+@dataclass
+class Activity:
+    """`word` is empty when nothing is going on."""
+
+    word: str = ""
+    what: str = ""
+    since: float = 0.0
+    turn_since: float = 0.0
+    output: str = ""
+    """The end of what the running command has written."""
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn is."""
+        return self.turn_since > 0
+
+    def saw(self, recorded: Recorded) -> None:
+        """Take in an event."""
+        at, event = recorded.at, recorded.event
+        match event:
+            case TurnStarted():
+                self.turn_since = at
+                self._now("working", "", at)
+            case RequestStarted():
+                self._now("asking", event.model, at)
+            case RequestFailed() if event.retry_in is not None:
+                self._now("waiting", f"to try again in {event.retry_in:.0f} s", at)
+            case ToolStarted():
+                self._now(event.tool, event.summary, at)
+            case ApprovalAsked() | QuestionAsked():
+                self._now("waiting", "for you", at)
+            case Answered() | ToolFinished() if self.running:
+                self._now("working", "", at)
+            case TurnFinished():
+                self.turn_since = 0.0
+                self._now("", "", at)
+
+    def heard(self, delta: Delta, now: float) -> None:
+        """Take in streaming text."""
+        if delta.kind == "output":
+            self.output = (self.output + delta.text)[-OUTPUT_KEPT:]
+            return
+        word = {"thinking": "thinking", "text": "answering"}.get(delta.kind, "")
+        if word and self.word != word and self.running:
+            self._now(word, "", now)
+
+    def stopping(self, now: float) -> None:
+        """The user has asked for an end of the turn."""
+        self._now("stopping", "", now)
+
+    def lines(self, now: float, width: int) -> list[Line]:
+        """The status, from the first second on, and the last lines of a command's output."""
+        if not self.word or (now - self.since < 1 and not self.output):
+            return []
+        tail = self.output.rstrip().splitlines()[-OUTPUT_LINES:]
+        rows = [line((DIM, BODY_INDENT + fit(one, width - len(BODY_INDENT)))) for one in tail]
+        result = line((DIM, clock(now - self.since)))
+        return [*tool_line(self.word, self.what, result, width)[:1], *rows]
+
+    def _now(self, word: str, what: str, since: float) -> None:
+        self.word, self.what, self.since, self.output = word, what, since, ""

@@ -1,0 +1,43 @@
+"""`handrail run TASK`: one turn without a conversation."""
+
+import sys
+from typing import Any
+
+import click
+
+from handrail.interfaces.cli.headless import headless
+from handrail.interfaces.cli.options import options_for, text_of, turn_options
+from handrail.protocol.errors import UsageProblem
+
+LONGEST_TASK = 10_000_000
+
+
+@click.command()
+@click.argument("task", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="One event a line on stdout.")
+@click.option("--session", metavar="ID", help="Go on with this session.")
+@click.option("--max-usd", type=click.FloatRange(min=0), help="End the turn at this cost.")
+@click.option("--max-steps", type=click.IntRange(min=1), help="End the turn after so many requests.")
+@turn_options
+def command(task: tuple[str, ...], as_json: bool, session: str | None, **given: Any) -> int:
+    """Do TASK and leave. `-` reads it from stdin. What would have to be asked is refused.
+
+    Progress goes to stderr, the answer to stdout; with --json every event goes to stdout.
+    """
+    words = from_stdin() if task == ("-",) else " ".join(task)
+    return headless(options_for(given), text_of(words), session=session, as_json=as_json)
+
+
+def from_stdin() -> str:
+    """All of stdin as text."""
+    if sys.stdin is None:
+        raise UsageProblem('stdin is closed, so there is no task in it. Give the task: handrail run "TASK"')
+    raw = sys.stdin.buffer.read(LONGEST_TASK + 1)
+    if len(raw) > LONGEST_TASK:
+        raise UsageProblem(f"The task on stdin is longer than {LONGEST_TASK:,} bytes. Put it into a file.")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise UsageProblem(
+            "The task on stdin is not UTF-8 text. Put it into a file, and name that."
+        ) from error

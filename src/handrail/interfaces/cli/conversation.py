@@ -1,0 +1,303 @@
+"""The conversation: shows what the session does, and sends it what the user says."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from handrail.app import App
+from handrail.config.places import make_private
+from handrail.interfaces.cli import slash
+from handrail.interfaces.cli.activity import Activity
+from handrail.interfaces.cli.completion import MessageCompleter
+from handrail.interfaces.cli.past import last_exchange
+from handrail.interfaces.cli.prompt import Prompt
+from handrail.interfaces.cli.rendering import approval_keys, note
+from handrail.interfaces.cli.screen import Screen
+from handrail.interfaces.cli.styles import BAD, DIM, Line, fit, line
+from handrail.interfaces.cli.terminal import takes_colour
+from handrail.interfaces.cli.welcome import welcome
+from handrail.protocol.commands import AnswerApproval, AnswerQuestion, Cancel, Command, SendMessage
+from handrail.protocol.errors import HandrailError
+from handrail.protocol.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    Delta,
+    QuestionAnswered,
+    QuestionAsked,
+    Recorded,
+    TurnFinished,
+    UserMessage,
+)
+
+Action = Callable[[], Awaitable[None]]
+
+TICK_SECONDS = 0.25
+LONG_SECONDS = 10.0
+"""After so long the user may be looking elsewhere, and the bell rings."""
+TWICE_SECONDS = 2.0
+PAUSE_SECONDS = 0.4
+"""A key is an answer only when no text was typed just before: it may be a word going on."""
+
+
+class Conversation:
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.session_id = ""
+        colour = takes_colour(sys.stdout, app.settings.display, os.environ)
+        self._prompt = Prompt(
+            self,
+            Vt100_Output.from_pty(sys.stdout),
+            history=make_private(app.places.data) / "history",
+            completer=MessageCompleter(app.workspace.root, slash.meanings()),
+            colour=colour,
+        )
+        self._colour = colour
+        self._actions, self._to_do = anyio.create_memory_object_stream[Action](100)
+        self._following: anyio.CancelScope | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forget the session that was shown."""
+        self._screen = Screen(self._prompt.width, colour=self._colour)
+        self._activity = Activity()
+        self._approvals: dict[str, ApprovalAsked] = {}
+        self._questions: dict[str, QuestionAsked] = {}
+        self._queued: list[str] = []
+        self._rejecting = ""
+        self._hint = ""
+        self._hinted = self._typed = 0.0
+        self._opened = time.time()
+        self._holds: bool | None = None
+
+    async def run(self, session_id: str = "", message: str = "") -> None:
+        """Talk until the user leaves."""
+        async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._act)
+            self._tasks.start_soon(self._tick)
+            self._tasks.start_soon(self._end_on_signals)
+            self.say([*await welcome(self.app, session_id, self.width), ()])
+            if session_id:
+                await self.open(session_id)
+            if message:
+                self.submitted(message)
+            await self._prompt.run()
+            self._tasks.cancel_scope.cancel()
+        if self.session_id and self.app.state(self.session_id).turns:
+            self._prompt.write([line((DIM, f"`handrail resume {self.session_id}` goes on here."))])
+
+    # What slash commands use
+
+    def say(self, rows: list[Line]) -> None:
+        """Show lines that are no part of the session."""
+        self._prompt.write(rows)
+
+    def tell(self, name: str, text: str) -> None:
+        """Show one note."""
+        self.say(note(name, text, self._prompt.width))
+
+    @property
+    def width(self) -> int:
+        return self._prompt.width
+
+    async def send(self, command: Command) -> None:
+        """Give the session a command; the session is made when there is none yet."""
+        if not self.session_id:
+            await self.open(self.app.new_session())
+        await self.app.send(self.session_id, command)
+
+    async def open(self, session_id: str) -> None:
+        """Show another session: its last exchange, then all that happens."""
+        self.close()
+        self.session_id = session_id
+        self.app.attach(session_id)
+        self._tasks.start_soon(self._follow, session_id, last_exchange(self.app, session_id))
+
+    def close(self) -> None:
+        """Show no session; the next message begins a new one."""
+        if self._following:
+            self._following.cancel()
+        if self.session_id:
+            self.app.detach(self.session_id)
+        self.session_id = ""
+        self._reset()
+
+    def leave(self) -> None:
+        self._prompt.leave()
+
+    # What the user does
+
+    def submitted(self, text: str) -> None:
+        self._hint = ""
+        if self._rejecting:
+            self._answer_approval("reject", note=text.strip())
+        elif not text.strip():
+            return
+        elif called := slash.parse(text):
+            self._do(lambda: slash.call(self, called))
+        elif self._questions:
+            question = next(iter(self._questions.values()))
+            answer = AnswerQuestion(question_id=question.question_id, answer=chosen_option(question, text))
+            self._do(lambda: self.send(answer))
+        else:
+            if self._activity.running:
+                self._queued.append(text)
+            self._do(lambda: self.send(SendMessage(text=text)))
+
+    def interrupted(self) -> None:
+        now = time.monotonic()
+        if self._rejecting:
+            self._rejecting = ""
+        elif self._activity.running:
+            self._activity.stopping(time.time())
+            self._tasks.start_soon(self._guarded, lambda: self.app.send(self.session_id, Cancel()))
+        elif self._hint and now - self._hinted < TWICE_SECONDS:
+            self.leave()
+        else:
+            self._hint, self._hinted = "Ctrl-C again, or Ctrl-D, leaves.", now
+        self._prompt.refresh()
+
+    def ended(self) -> None:
+        now = time.monotonic()
+        if not self._activity.running or (self._hint and now - self._hinted < TWICE_SECONDS):
+            self.leave()
+        else:
+            self._hint, self._hinted = "A turn is running: Ctrl-C stops it, Ctrl-D again leaves.", now
+            self._prompt.refresh()
+
+    def typed(self) -> None:
+        self._typed = time.monotonic()
+        self._hint = ""
+
+    def expects_key(self) -> bool:
+        paused = time.monotonic() - self._typed > PAUSE_SECONDS
+        return bool(self._approvals) and not self._rejecting and paused
+
+    def pressed(self, key: str) -> None:
+        asked = next(iter(self._approvals.values()))
+        match key:
+            case "y":
+                self._answer_approval("once")
+            case "a":
+                self._answer_approval("always")
+            case "n":
+                self._rejecting = asked.approval_id
+            case "?":
+                self.tell("why", asked.why)
+
+    def busy(self) -> bool:
+        return self._activity.running or bool(self._rejecting)
+
+    # What the bottom of the terminal shows
+
+    def label(self) -> str:
+        if self._rejecting:
+            return "why not? (Enter: no reason) > "
+        return "answer > " if self._questions else "> "
+
+    def live(self, width: int) -> list[Line]:
+        rows = self._screen.unfinished()
+        if self._approvals and not self._rejecting:
+            rows = rows + approval_keys(width)
+        elif not self._approvals and (status := self._activity.lines(time.time(), width)):
+            rows = rows + ([()] if rows or self._screen.after_user else []) + status
+        rows = rows + [row for text in self._queued for row in note("queued", fit(text, width - 12), width)]
+        if self._hint and time.monotonic() - self._hinted < TWICE_SECONDS:
+            rows = [*rows, line((DIM, self._hint))]
+        return [*rows, ()]
+
+    # Inside
+
+    def _answer_approval(self, decision: str, note: str = "") -> None:
+        asked = next(iter(self._approvals.values()), None)
+        self._rejecting = ""
+        if asked:
+            command = AnswerApproval.model_validate(
+                {"approval_id": asked.approval_id, "decision": decision, "note": note}
+            )
+            del self._approvals[asked.approval_id]
+            self._do(lambda: self.send(command))
+
+    def _do(self, action: Action) -> None:
+        """Do it after all that was asked for before."""
+        self._actions.send_nowait(action)
+
+    async def _act(self) -> None:
+        async for action in self._to_do:
+            await self._guarded(action)
+
+    async def _guarded(self, action: Action) -> None:
+        try:
+            await action()
+        except HandrailError as problem:
+            for text in str(problem).splitlines():
+                self.say(note("problem", text, self.width, BAD))
+        self._prompt.refresh()
+
+    async def _follow(self, session_id: str, after: int) -> None:
+        with anyio.CancelScope() as scope:
+            self._following = scope
+            async for item in self.app.follow(session_id, after):
+                self._screen.width = self.width
+                if isinstance(item, Delta):
+                    self._activity.heard(item, time.time())
+                    self._prompt.write(self._screen.stream(item))
+                else:
+                    self._saw(item)
+                self._prompt.refresh()
+
+    def _saw(self, recorded: Recorded) -> None:
+        turn_since = self._activity.turn_since
+        self._activity.saw(recorded)
+        match recorded.event:
+            case UserMessage() as event if event.text in self._queued:
+                self._queued.remove(event.text)
+            case ApprovalAsked() as event:
+                self._approvals[event.approval_id] = event
+                self._ring(recorded, turn_since)
+            case ApprovalAnswered() as event:
+                self._approvals.pop(event.approval_id, None)
+            case QuestionAsked() as event:
+                self._questions[event.question_id] = event
+                self._ring(recorded, turn_since)
+            case QuestionAnswered() as event:
+                self._questions.pop(event.question_id, None)
+            case TurnFinished():
+                self._approvals, self._questions, self._rejecting = {}, {}, ""
+                self._ring(recorded, turn_since)
+        self._prompt.write(self._screen.show(recorded.event))
+
+    def _ring(self, recorded: Recorded, turn_since: float) -> None:
+        if recorded.at >= self._opened and turn_since and recorded.at - turn_since > LONG_SECONDS:
+            self._prompt.bell()
+
+    async def _tick(self) -> None:
+        """Let clocks go on, and say when the session comes to this terminal or is in another."""
+        while True:
+            await anyio.sleep(TICK_SECONDS)
+            if self._activity.word or self._hint:
+                self._prompt.refresh()
+            holds = self.app.is_holder(self.session_id) if self.session_id else self._holds
+            if self._holds is None and holds is False:
+                self.tell("follows", "another process holds this session; it takes what you say here.")
+            elif self._holds is False and holds:
+                self.tell("holds", "the other process has left; this one goes on.")
+            self._holds = holds
+
+    async def _end_on_signals(self) -> None:
+        """Give the terminal back as it was."""
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+            async for _ in signals:
+                self.leave()
+
+
+def chosen_option(question: QuestionAsked, text: str) -> str:
+    """The option whose number was typed, else the text."""
+    number = text.strip()
+    if number.isdigit() and 0 < int(number) <= len(question.options):
+        return question.options[int(number) - 1]
+    return text

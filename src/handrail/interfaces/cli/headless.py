@@ -1,0 +1,148 @@
+"""One turn with nobody at the terminal: what is shown of it, and the exit status it ends with."""
+
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+from handrail.interfaces.cli.markdown import render
+from handrail.interfaces.cli.screen import Screen
+from handrail.interfaces.cli.styles import Line, ansi
+from handrail.interfaces.cli.terminal import is_terminal, takes_colour, width_of
+from handrail.protocol.commands import Cancel, SendMessage
+from handrail.protocol.events import Answered, Recorded, ToolFinished, TurnFinished, UserMessage
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from handrail.app import App, Options
+    from handrail.config.settings import DisplaySettings
+
+STATUSES = {
+    "answered": 0,
+    "failed": 1,
+    "stuck": 1,
+    "interrupted": 1,
+    "waiting": 3,
+    "budget": 4,
+    "cancelled": 130,
+}
+NOBODY_ASKED = 3
+STOP_SECONDS = 10.0
+"""How long a stop may take before the program leaves anyway; the log then says that it was interrupted."""
+
+
+class Report(Protocol):
+    """Who is shown the turn."""
+
+    def saw(self, recorded: Recorded) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+def headless(options: "Options", text: str, *, session: str | None, as_json: bool) -> int:
+    """Run one turn; its exit status."""
+    import anyio
+
+    from handrail.app import open_app
+
+    async def run() -> int:
+        async with open_app(options) as app:
+            session_id = app.find_session(session) if session is not None else ""
+            await app.chosen_model(session_id)
+            for notice in app.notices:
+                print(notice, file=sys.stderr)
+            report = JsonReport() if as_json else TextReport(app.settings.display)
+            return await one_turn(app, session_id or app.new_session(), text, report)
+
+    return anyio.run(run)
+
+
+async def one_turn(app: "App", session_id: str, text: str, report: Report) -> int:
+    """Send the message and follow until its turn has ended."""
+    import anyio
+
+    from handrail.interfaces.cli.past import now
+
+    status = STATUSES["failed"]
+    after = now(app, session_id) if app.state(session_id).turns else 0
+    await app.send(session_id, SendMessage(text=text))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cancel_on_signals, app, session_id, tasks)
+        turn_id, refused = "", False
+        async for item in app.follow(session_id, after):
+            if not isinstance(item, Recorded):
+                continue
+            report.saw(item)
+            match item.event:
+                case UserMessage() as event if event.text == text:
+                    turn_id = turn_id or event.turn_id
+                case ToolFinished(error=error) if error and error.reason == "nobody_to_ask":
+                    refused = True
+                case TurnFinished() as event if event.turn_id == turn_id:
+                    denied = refused and event.reason == "answered"
+                    status = NOBODY_ASKED if denied else STATUSES[event.reason]
+                    break
+        report.finish()
+        tasks.cancel_scope.cancel()
+    return status
+
+
+async def cancel_on_signals(app: "App", session_id: str, tasks: "TaskGroup") -> None:
+    """The first signal stops the turn, a second one or too long a wait the program."""
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            await app.send(session_id, Cancel())
+            break
+        with anyio.move_on_after(STOP_SECONDS):
+            async for _ in signals:
+                break
+    raise KeyboardInterrupt
+
+
+class JsonReport:
+    """One event a line on stdout, each written out at once."""
+
+    def saw(self, recorded: Recorded) -> None:
+        head = {"seq": recorded.seq, "at": round(recorded.at, 3)}
+        fields = recorded.event.model_dump(mode="json")
+        print(json.dumps(head | fields, ensure_ascii=False), flush=True)
+
+    def finish(self) -> None:
+        """Everything has been written."""
+
+
+class TextReport:
+    """Progress on stderr as it happens; the last answer on stdout at the end."""
+
+    def __init__(self, display: "DisplaySettings") -> None:
+        self._colour = takes_colour(sys.stderr, display, os.environ)
+        self._answer_colour = takes_colour(sys.stdout, display, os.environ)
+        self._screen = Screen(width_of(sys.stderr), colour=self._colour)
+        self._answer = ""
+
+    def saw(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if isinstance(event, Answered) and not event.calls:
+            self._answer = event.text
+            return
+        if isinstance(event, TurnFinished) and event.reason == "answered":
+            self.finish()
+        if not isinstance(event, UserMessage):
+            self._write(self._screen.show(event))
+
+    def finish(self) -> None:
+        text, self._answer = self._answer, ""
+        if not text:
+            return
+        if is_terminal(sys.stdout):
+            rows = render(text, width_of(sys.stdout), colour=self._answer_colour)
+            text = "\n".join(ansi(row, colour=self._answer_colour) for row in rows)
+        print(text.rstrip("\n"), flush=True)
+
+    def _write(self, rows: list[Line]) -> None:
+        for row in rows:
+            print(ansi(row, colour=self._colour), file=sys.stderr, flush=True)

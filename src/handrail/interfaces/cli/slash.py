@@ -1,0 +1,195 @@
+"""Slash commands of the conversation."""
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NamedTuple, get_args
+
+from handrail.interfaces.cli.figures import tokens, usd
+from handrail.interfaces.cli.options import file_named
+from handrail.interfaces.cli.rendering import note, todos
+from handrail.interfaces.cli.session_list import session_lines
+from handrail.interfaces.cli.styles import ACCENT, DIM, line
+from handrail.protocol.commands import (
+    Compact,
+    CompleteTodo,
+    Rename,
+    SendMessage,
+    SetMode,
+    SetModel,
+    UndoCompaction,
+)
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.values import Mode
+
+if TYPE_CHECKING:
+    from handrail.interfaces.cli.conversation import Conversation
+
+SLASH = re.compile(r"^\s*/([A-Za-z][A-Za-z-]*)(?:\s+(.*))?\s*$", re.DOTALL)
+CONTINUE = "Go on from where you stopped."
+
+
+class Called(NamedTuple):
+    name: str
+    argument: str
+
+
+class Slash(NamedTuple):
+    """A command: what it takes, what it does, and how."""
+
+    takes: str
+    help: str
+    run: Callable[["Conversation", str], Awaitable[None]]
+
+
+def parse(text: str) -> Called | None:
+    """The command that the text calls; None for a message (a path such as `/usr/bin` is one)."""
+    found = SLASH.match(text)
+    return Called(found[1].lower(), (found[2] or "").strip()) if found else None
+
+
+async def call(talk: "Conversation", called: Called) -> None:
+    """Do it; an unknown one names the nearest."""
+    command = COMMANDS.get(called.name)
+    if command is None:
+        near = get_close_matches(called.name, COMMANDS, n=1, cutoff=0.5)
+        advice = f"Did you mean /{near[0]}?" if near else "/help lists them."
+        raise UsageProblem(f"There is no command /{called.name}. {advice}")
+    await command.run(talk, called.argument)
+
+
+def meanings() -> dict[str, str]:
+    """{name: what it does}, for completion."""
+    return {name: command.help for name, command in COMMANDS.items()}
+
+
+async def mode(talk: "Conversation", argument: str) -> None:
+    known = get_args(Mode)
+    if not argument:
+        current = talk.app.state(talk.session_id).mode if talk.session_id else talk.app.settings.mode
+        talk.tell("mode", f"{current}; one of {', '.join(known)}")
+    elif argument in known:
+        await talk.send(SetMode.model_validate({"mode": argument}))
+    else:
+        raise UsageProblem(f"There is no mode {argument}. It is one of {', '.join(known)}.")
+
+
+async def model(talk: "Conversation", argument: str) -> None:
+    if argument:
+        await talk.send(SetModel(model=argument))
+    else:
+        chosen = await talk.app.chosen_model(talk.session_id)
+        talk.tell("model", f"{chosen.reference} ({chosen.why}); /model connection/name changes it")
+
+
+async def show_todos(talk: "Conversation", argument: str) -> None:
+    items = tuple(talk.app.state(talk.session_id).todos) if talk.session_id else ()
+    if not argument:
+        talk.say(todos(items, talk.width))
+        for todo in items:
+            if not todo.done:
+                talk.tell("", f"/todos done {todo.id}: {todo.text}")
+        return
+    verb, _, todo_id = argument.partition(" ")
+    if verb != "done" or todo_id.strip() not in {todo.id for todo in items}:
+        known = ", ".join(todo.id for todo in items if not todo.done) or "none"
+        raise UsageProblem(f"Say /todos done ID. Open ones: {known}.")
+    await talk.send(CompleteTodo(todo_id=todo_id.strip()))
+
+
+async def go_on(talk: "Conversation", argument: str) -> None:
+    need_session(talk)
+    await talk.send(SendMessage(text=argument or CONTINUE))
+
+
+async def compact(talk: "Conversation", argument: str) -> None:
+    need_session(talk)
+    if argument not in ("", "undo"):
+        raise UsageProblem("Say /compact, or /compact undo.")
+    if argument == "undo" and not talk.app.state(talk.session_id).cut.compaction_id:
+        raise UsageProblem("Nothing is compacted in this session.")
+    await talk.send(UndoCompaction() if argument else Compact())
+
+
+async def fork(talk: "Conversation", argument: str) -> None:
+    need_session(talk)
+    if argument and not argument.isdigit():
+        raise UsageProblem("Say /fork, or /fork N for the session as it was after turn N.")
+    forked = talk.app.fork(talk.session_id, int(argument) if argument else None)
+    await talk.open(forked)
+    talk.tell("forked", f"this is now session {forked}; the other stays as it is.")
+
+
+async def sessions(talk: "Conversation", _argument: str) -> None:
+    infos = talk.app.sessions()[:15]
+    talk.say(session_lines(infos, time.time(), talk.width) or note("sessions", "none yet", talk.width))
+
+
+async def resume(talk: "Conversation", argument: str) -> None:
+    await talk.open(talk.app.find_session(argument))
+
+
+async def rename(talk: "Conversation", argument: str) -> None:
+    need_session(talk)
+    if not argument:
+        raise UsageProblem("Say /rename and the new title.")
+    await talk.send(Rename(title=" ".join(argument.split())))
+
+
+async def cost(talk: "Conversation", _argument: str) -> None:
+    need_session(talk)
+    state = talk.app.state(talk.session_id)
+    price = usd(state.cost_usd) + ("" if state.cost_known else " and what is not known")
+    talk.tell("cost", f"{price}   {tokens(state.usage)}   {state.turns} turns")
+
+
+async def export(talk: "Conversation", argument: str) -> None:
+    need_session(talk)
+    if not argument:
+        raise UsageProblem("Say /export and the file to write.")
+    talk.app.export(talk.session_id, file_named(argument))
+    talk.tell("exported", f"to {argument}; `handrail import` reads it")
+
+
+async def show_help(talk: "Conversation", _argument: str) -> None:
+    for name, command in COMMANDS.items():
+        usage = f"/{name} {command.takes}".rstrip()
+        talk.say([line("  ", (ACCENT, f"{usage:<22}"), command.help)])
+    keys = "Alt-Enter: new line   @path: attach a file   Ctrl-C: stop the turn   Ctrl-D: leave"
+    talk.say([line("  ", (DIM, keys))])
+
+
+async def clear(talk: "Conversation", _argument: str) -> None:
+    left = talk.session_id
+    talk.close()
+    talk.tell(
+        "new", f"session begins with your next message; /resume {left} goes back" if left else "session"
+    )
+
+
+async def leave(talk: "Conversation", _argument: str) -> None:
+    talk.leave()
+
+
+def need_session(talk: "Conversation") -> None:
+    if not talk.session_id:
+        raise UsageProblem("There is no session yet: it begins with your first message.")
+
+
+COMMANDS = {
+    "help": Slash("", "this list", show_help),
+    "mode": Slash("[MODE]", "what may be done without asking", mode),
+    "model": Slash("[NAME]", "which model answers", model),
+    "todos": Slash("[done ID]", "the plan of this session", show_todos),
+    "continue": Slash("", "let the model go on after a stop", go_on),
+    "compact": Slash("[undo]", "summarise older turns for the model", compact),
+    "fork": Slash("[TURN]", "go on in a copy of this session", fork),
+    "sessions": Slash("", "the sessions of this folder", sessions),
+    "resume": Slash("[ID]", "go to another session", resume),
+    "rename": Slash("TITLE", "name this session", rename),
+    "cost": Slash("", "what this session has cost", cost),
+    "export": Slash("FILE", "write this session to one file", export),
+    "clear": Slash("", "begin a new session", clear),
+    "quit": Slash("", "leave", leave),
+}
