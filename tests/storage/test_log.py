@@ -81,7 +81,7 @@ def test_full_disk_is_said_and_leaves_nothing_half_done(log: Log) -> None:
 
 def test_changed_row_is_never_read(log: Log) -> None:
     log.append(STREAM, [row("a"), row("b"), row("c")])
-    log._connection.execute("UPDATE events SET data = '{\"text\":\"B\"}' WHERE seq = 2")
+    log._connection.execute('UPDATE events SET data = \'{"text":"B"}\' WHERE seq = 2')
     with pytest.raises(StorageDamaged, match="Event 2"):
         log.read(STREAM)
     assert any("Event 2" in problem for problem in verify(log))

@@ -1,6 +1,7 @@
 """Damage: whatever byte is wrong, what is valid lives on, what is lost is said, and the file is kept."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,23 +36,21 @@ def events(log: Log) -> dict[str, list[Row]]:
 
 def open_after_damage(folder: Path) -> Log | None:
     """What a user gets who starts Handrail until it works or refuses: the log, or None when refused."""
-    try:
-        log = open_log(folder)
-    except StorageDamaged as refused:
-        assert "copy in" in str(refused)
-        assert list(folder.glob("damaged-*/log.db"))
-        return None
-    try:
-        if not verify(log):
-            return log
-    except StorageDamaged:
-        pass
-    log.close()
-    try:
-        return open_log(folder)
-    except StorageDamaged as refused:
-        assert "copy in" in str(refused)
-        return None
+    for _ in range(2):
+        try:
+            log = open_log(folder)
+        except StorageDamaged as refused:
+            return told_to_move_it(folder, refused)
+        with suppress(StorageDamaged):
+            if not verify(log):
+                return log
+        log.close()
+    raise AssertionError("a repaired log is damaged still")
+
+
+def told_to_move_it(folder: Path, refused: StorageDamaged) -> None:
+    assert "copy in" in str(refused)
+    assert list(folder.glob("damaged-*/log.db"))
 
 
 def check_flip(original: Path, folder: Path, name: str, offset: int, expected: dict[str, list[Row]]) -> str:

@@ -14,6 +14,7 @@ from handrail.protocol.events import (
     QuestionAsked,
     Recorded,
     RequestFailed,
+    SessionCopied,
     SessionDeleted,
     SessionRenamed,
     SessionRestored,
@@ -138,6 +139,8 @@ class State(BaseModel):
             case SessionStarted() as event:
                 self.session_id, self.workspace, self.mode = event.session_id, event.workspace, event.mode
                 self.forked_from = event.forked_from
+            case SessionCopied() as event:
+                self._copied(event)
             case SessionRenamed() as event:
                 self.title, self.named = event.title, True
             case SessionDeleted():
@@ -148,6 +151,13 @@ class State(BaseModel):
                 self.mode = event.mode
             case ModelSet() as event:
                 self.models[event.role] = event.model
+
+    def _copied(self, event: SessionCopied) -> None:
+        self.always = []
+        if event.how == "import":
+            # Somebody else's word: no wider mode, no open turn, no file known to be seen, no change begun.
+            self.mode, self.models, self.files = "ask", {}, FilesSeen()
+            self.turn, self.approvals, self.questions = None, {}, {}
 
     def _context(self, recorded: Recorded) -> None:
         match recorded.event:

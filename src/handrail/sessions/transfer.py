@@ -6,6 +6,7 @@ hashed, one line a stored content, and a last line that says how many there were
 
 import base64
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from handrail.protocol.events import (
     ChangePrepared,
     Recorded,
     RequestFailed,
+    SessionCopied,
     SessionStarted,
     ToolFinished,
     TurnFinished,
@@ -29,6 +31,8 @@ from handrail.storage.log import Log, NewRow, Row, first_hash, row_hash
 
 FORMAT = 1
 PAGE = 500
+SESSION_ID = re.compile(r"\w{1,40}", re.ASCII)
+LARGEST_BLOB = 64_000_000
 
 
 def events_of(log: Log, stream: str) -> Iterator[tuple[Row, Recorded]]:
@@ -59,7 +63,7 @@ def fork(log: Log, session_id: str, turn: int | None) -> str:
         update={"session_id": forked, "forked_from": session_id, "forked_at": end or 1}
     )
     rows = [NewRow(first.type, VERSION, dump_event(first)), *kept[1 : end or 1]]
-    _store(log, forked, rows, blobs=())
+    _store(log, forked, rows, SessionCopied(how="fork"), blobs=())
     return forked
 
 
@@ -94,15 +98,17 @@ def import_lines(log: Log, lines: Iterable[str]) -> str:
         started = load_event(rows[0].version, rows[0].data)
         fresh = started.model_copy(update={"session_id": session_id})
         rows[0] = NewRow(fresh.type, VERSION, dump_event(fresh))
-    _store(log, session_id, rows, blobs)
+    _store(log, session_id, rows, SessionCopied(how="import"), blobs)
     return session_id
 
 
 def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
     iterator = iter(lines)
     head = json.loads(next(iterator, "{}"))
-    if head.get("handrail_export") != FORMAT:
+    if not isinstance(head, dict) or head.get("handrail_export") != FORMAT:
         raise ValueError("its first line does not say so")
+    if not SESSION_ID.fullmatch(head["session"]):
+        raise ValueError("it has no proper id")
     stream = session_stream(head["session"])
     rows: list[NewRow] = []
     blobs: list[bytes] = []
@@ -117,7 +123,7 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
             load_event(row.version, row.data)
             rows.append(NewRow(row.type, row.version, row.data))
         elif "blob" in item:
-            blobs.append(zlib.decompress(base64.b64decode(item["blob"], validate=True)))
+            blobs.append(_unpacked(item["blob"]))
         else:
             end = item
     if end != {"end": len(rows), "blobs": len(blobs)} or not rows:
@@ -127,14 +133,24 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
     return head["session"], rows, blobs
 
 
+def _unpacked(text: str) -> bytes:
+    packed = zlib.decompressobj()
+    data = packed.decompress(base64.b64decode(text, validate=True), LARGEST_BLOB)
+    if not packed.eof:
+        raise ValueError("a content in it is too large or cut off")
+    return data
+
+
 def _row(stream: str, fields: list[Any]) -> Row:
     seq, epoch, at, version, kind, data, digest = fields
     return Row(stream, seq, epoch, at, version, kind, data, bytes.fromhex(digest))
 
 
-def _store(log: Log, session_id: str, rows: list[NewRow], blobs: Iterable[bytes]) -> None:
+def _store(
+    log: Log, session_id: str, rows: list[NewRow], copied: SessionCopied, blobs: Iterable[bytes]
+) -> None:
     stream = session_stream(session_id)
-    log.append(stream, rows, expected=0, blobs=blobs)
+    log.append(stream, [*rows, NewRow(copied.type, VERSION, dump_event(copied))], expected=0, blobs=blobs)
     log.set_label(stream, label_of(Session(log, session_id).load().state).model_dump_json())
 
 

@@ -18,6 +18,7 @@ from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStar
 from handrail.protocol.events.session import (
     ModelSet,
     ModeSet,
+    SessionCopied,
     SessionDeleted,
     SessionRenamed,
     SessionRestored,
@@ -28,6 +29,7 @@ from handrail.protocol.events.tools import CallStatus, ToolFinished, ToolStarted
 
 Event = Annotated[
     SessionStarted
+    | SessionCopied
     | SessionRenamed
     | SessionDeleted
     | SessionRestored
@@ -82,6 +84,7 @@ __all__ = [
     "Recorded",
     "RequestFailed",
     "RequestStarted",
+    "SessionCopied",
     "SessionDeleted",
     "SessionRenamed",
     "SessionRestored",

@@ -19,6 +19,13 @@ class SessionStarted(EventBase):
     forked_at: int = 0
 
 
+class SessionCopied(EventBase):
+    """What comes before was copied from another session: permissions given there do not count here."""
+
+    type: Literal["session_copied"] = "session_copied"
+    how: Literal["fork", "import"]
+
+
 class SessionRenamed(EventBase):
     type: Literal["session_renamed"] = "session_renamed"
     title: str

@@ -1,0 +1,128 @@
+"""A session's handle: facts first, state by folding, the same state however it is opened."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.protocol.errors import LostHold
+from handrail.protocol.events import (
+    Answered,
+    Compacted,
+    CompactionUndone,
+    Event,
+    ModeSet,
+    SessionStarted,
+    TurnFinished,
+    TurnStarted,
+    UserMessage,
+)
+from handrail.sessions.handle import Session
+from handrail.sessions.transcript import Replied, Said
+from handrail.storage.log import Log
+from handrail.storage.recovery import open_log
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    opened = open_log(tmp_path)
+    yield opened
+    opened.close()
+
+
+def started(log: Log, session_id: str = "s_1") -> Session:
+    session = Session(log, session_id)
+    assert session.try_hold()
+    session.append(SessionStarted(session_id=session_id, workspace="/w", version="0"))
+    return session
+
+
+def turn(number: int) -> list[Event]:
+    turn_id = f"t_{number}"
+    return [
+        UserMessage(message_id=f"u_{number}", turn_id=turn_id, text=f"question {number}"),
+        TurnStarted(turn_id=turn_id, number=number, model="m", mode="ask"),
+        Answered(
+            turn_id=turn_id,
+            request_id=f"r_{number}",
+            message_id=f"a_{number}",
+            model="m",
+            text=f"answer {number}",
+            end="stop",
+            cost_usd=0.5,
+        ),
+        TurnFinished(turn_id=turn_id, reason="answered"),
+    ]
+
+
+def same(first: Session, second: Session) -> None:
+    assert first.state == second.state
+    assert first.transcript == second.transcript
+    assert first.seq == second.seq
+
+
+def test_opening_again_gives_the_same_state_with_and_without_a_snapshot(log: Log) -> None:
+    session = started(log)
+    for number in range(1, 60):
+        session.append(*turn(number))
+        session.save_snapshot()
+    assert log.snapshot(session.stream, version=1)
+    session.append(ModeSet(mode="auto"))
+    same(Session(log, "s_1").load(), session)
+    log._connection.execute("DELETE FROM snapshots")
+    same(Session(log, "s_1").load(), session)
+    assert session.state.cost_usd == pytest.approx(29.5)
+
+
+def test_compaction_changes_what_is_shown_and_undoing_brings_it_back(log: Log) -> None:
+    session = started(log)
+    for number in range(1, 5):
+        session.append(*turn(number))
+    whole = list(session.transcript)
+    cut = next(entry.seq for entry in whole if isinstance(entry, Replied) and entry.text == "answer 2")
+    compacted = Compacted(compaction_id="k", upto=cut, summary="two turns", tokens_before=9, tokens_after=3)
+    session.append(compacted)
+    assert [entry.text for entry in session.transcript if isinstance(entry, Said)] == [
+        "question 3",
+        "question 4",
+    ]
+    same(Session(log, "s_1").load(), session)
+    session.append(CompactionUndone(compaction_id="k"))
+    assert session.transcript == whole
+    same(Session(log, "s_1").load(), session)
+
+
+def test_opening_a_compacted_session_reads_only_what_is_shown(log: Log) -> None:
+    session = started(log)
+    for number in range(1, 200):
+        session.append(*turn(number))
+    cut = session.transcript[-3].seq
+    session.append(Compacted(compaction_id="k", upto=cut, summary="s", tokens_before=9, tokens_after=3))
+    session.save_snapshot()
+    reads: list[int] = []
+    real = log.read
+    log.read = lambda stream, after=0, limit=-1: reads.append(after) or real(stream, after, limit)  # type: ignore[func-returns-value,method-assign]
+    same(Session(log, "s_1").load(), session)
+    assert min(reads) == cut
+
+
+def test_only_the_holder_appends(log: Log) -> None:
+    session = started(log)
+    other = Session(log, "s_1").load()
+    assert not other.try_hold()
+    with pytest.raises(LostHold):
+        other.append(ModeSet(mode="auto"))
+    session.release()
+    assert other.try_hold()
+    other.append(ModeSet(mode="auto"))
+    with pytest.raises(LostHold):
+        session.append(ModeSet(mode="edit"))
+
+
+def test_failed_append_changes_no_state(log: Log) -> None:
+    session = started(log)
+    before = session.state.model_copy(deep=True)
+    log._connection.execute("UPDATE streams SET epoch = epoch + 1")
+    with pytest.raises(LostHold):
+        session.append(ModeSet(mode="auto"))
+    assert session.state == before

@@ -1,0 +1,131 @@
+"""Fork, export, import: the same past, whole or not at all."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ChangePrepared,
+    ModeSet,
+    ToolFinished,
+    TurnStarted,
+    UserMessage,
+)
+from handrail.protocol.values import FileChange, FileSeen
+from handrail.sessions.handle import Session
+from handrail.sessions.transfer import export_lines, fork, import_lines
+from handrail.storage.log import Log
+from handrail.storage.recovery import open_log, verify
+from tests.sessions.test_handle import started, turn
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    opened = open_log(tmp_path)
+    yield opened
+    opened.close()
+
+
+def session_of(log: Log, turns: int) -> Session:
+    session = started(log)
+    for number in range(1, turns + 1):
+        session.append(*turn(number))
+    return session
+
+
+@pytest.mark.promise("SESS-2")
+def test_fork_has_the_past_up_to_its_turn_and_leaves_the_original_alone(log: Log) -> None:
+    session = session_of(log, 3)
+    head = log.head(session.stream)
+    forked = Session(log, fork(log, "s_1", 2)).load()
+    assert forked.state.turns == 2
+    assert forked.state.forked_from == "s_1"
+    assert forked.transcript == session.transcript[:4]
+    assert log.head(session.stream) == head
+    assert forked.try_hold()
+    forked.append(*turn(3))
+    assert verify(log) == []
+
+
+def test_fork_at_a_turn_that_is_not_there_is_refused(log: Log) -> None:
+    session_of(log, 2)
+    with pytest.raises(UsageProblem, match="no turn 9"):
+        fork(log, "s_1", 9)
+
+
+@pytest.mark.promise("SESS-3")
+def test_import_of_an_export_is_the_same_session_with_its_contents(log: Log, tmp_path: Path) -> None:
+    import hashlib
+
+    session = session_of(log, 2)
+    output = b"much output" * 100
+    sha256 = hashlib.sha256(output).hexdigest()
+    finished = ToolFinished(turn_id="t_2", call_id="c", tool="run", status="ok", output=sha256)
+    session.append(finished, blobs=[output])
+    lines = list(export_lines(log, "s_1"))
+    other = open_log(tmp_path / "other")
+    assert import_lines(other, lines) == "s_1"
+    copy = Session(other, "s_1").load()
+    assert copy.transcript == session.transcript
+    assert (copy.state.turns, copy.state.cost_usd) == (session.state.turns, session.state.cost_usd)
+    assert other.blob(sha256) == output
+    assert verify(other) == []
+    second = import_lines(other, lines)
+    assert second != "s_1"
+    assert Session(other, second).load().transcript == session.transcript
+    other.close()
+
+
+@pytest.mark.promise("SESS-4")
+def test_permissions_of_an_imported_session_do_not_count(log: Log, tmp_path: Path) -> None:
+    session = session_of(log, 1)
+    seen = FileSeen(path="a.py", sha256="0" * 64, how="agent")
+    change = FileChange(path="../../x", op="update", old_sha256="1", new_sha256="2")
+    asked = ApprovalAsked(
+        turn_id="t", approval_id="a", call_id="c", tool="run", summary="rm -rf .", preview="", why=""
+    )
+    session.append(
+        ModeSet(mode="auto"),
+        UserMessage(message_id="m", turn_id="t", text="x", files=(seen,)),
+        TurnStarted(turn_id="t", number=2, model="m", mode="auto"),
+        ChangePrepared(turn_id="t", change_id="c", call_id="c", files=(change,)),
+        asked,
+        ApprovalAnswered(approval_id="a", decision="always"),
+    )
+    assert session.state.always
+    other = open_log(tmp_path / "other")
+    state = Session(other, import_lines(other, export_lines(log, "s_1"))).load().state
+    assert (state.mode, state.always, state.turn) == ("ask", [], None)
+    assert state.files.files == {}
+    assert state.files.prepared == {}
+    other.close()
+
+
+def test_broken_exports_import_nothing(log: Log, tmp_path: Path) -> None:
+    session_of(log, 1)
+    lines = list(export_lines(log, "s_1"))
+    changed = json.loads(lines[2])
+    changed[5] = changed[5].replace("question", "quesTion")
+    broken = [
+        [],
+        ["not json"],
+        lines[1:],
+        lines[:-1],
+        [*lines[:2], *lines[3:]],
+        [*lines[:2], json.dumps(changed), *lines[3:]],
+        [lines[0], '{"blob": "!"}', *lines[1:]],
+        [lines[0], '["x"]', lines[-1]],
+        [lines[0], "[]", "3"],
+        [lines[0].replace("s_1", "../s_1"), *lines[1:]],
+    ]
+    other = open_log(tmp_path / "other")
+    for case in broken:
+        with pytest.raises(UsageProblem, match="Nothing was imported"):
+            import_lines(other, case)
+        assert other.heads("") == []
+    other.close()
