@@ -101,6 +101,13 @@ def test_reference_that_means_nothing_says_what_is_possible(words: str) -> None:
         resolve(words, BUILT_IN)
 
 
+def test_nothing_need_be_set_for_the_usual_places() -> None:
+    hosted = {"anthropic", "openai", "xai", "openrouter", "gemini"}
+    assert set(BUILT_IN) == hosted | {"ollama", "llamacpp", "lmstudio", "vllm"}
+    assert {name for name, each in BUILT_IN.items() if not each.local} == hosted == set(DEFAULTS)
+    assert all(BUILT_IN[name].key_env and BUILT_IN[name].prices_as for name in hosted)
+
+
 def test_settings_under_a_built_in_name_change_only_what_they_say() -> None:
     changed = connections({"openai": ConnectionSettings(base_url="https://proxy.example/v1/")})["openai"]
     assert changed.base_url == "https://proxy.example/v1"

@@ -90,18 +90,14 @@ BUILT_IN: dict[str, Connection] = {
             schema_output=True,
             prices_as="google",
         ),
-        Connection(
-            name="ollama", protocol="openai", base_url="http://127.0.0.1:11434/v1", schema_output=True
-        ),
-        Connection(
-            name="llamacpp", protocol="openai", base_url="http://127.0.0.1:8080/v1", schema_output=True
-        ),
-        Connection(
-            name="lmstudio", protocol="openai", base_url="http://127.0.0.1:1234/v1", schema_output=True
+        *(
+            Connection(
+                name=name, protocol="openai", base_url=f"http://127.0.0.1:{port}/v1", schema_output=True
+            )
+            for name, port in LOCAL_PORTS.items()
         ),
     )
 }
-LOCAL_SERVERS = ("ollama", "llamacpp", "lmstudio", "vllm")
 
 
 def connections(settings: Mapping[str, ConnectionSettings]) -> dict[str, Connection]:
