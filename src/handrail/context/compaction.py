@@ -46,7 +46,7 @@ def compact(state: State, transcript: Sequence[Entry], size: Size, window: int) 
     older = transcript[:keep]
     if not older:
         return None
-    summary = digest(state, older, cap=max(2_000, window // 8 * 3))
+    summary = digest(state, older, cap=max(2_000, window // 2))
     after = size.fixed + text_tokens(summary) + sum(entry_tokens(entry) for entry in transcript[keep:])
     return Compacted(
         compaction_id=new_id("k"),
@@ -78,7 +78,7 @@ def digest(state: State, older: Sequence[Entry], cap: int) -> str:
             lines.append(f"{USER} {_cut(entry.text, MESSAGE_CAP)}")
         elif isinstance(entry, Replied) and entry.text and not entry.calls:
             lines.append(f"{ANSWER} {_cut(entry.text, ANSWER_CAP)}")
-    parts.append(_section("Since then", _last(lines, cap // 2)))
+    parts.append(_section("Since then", _fitting(lines, cap)))
     changed = [
         f"- {path} [hash: {seen.sha256[:SHOWN_DIGITS]}]"
         for path, seen in state.files.files.items()
@@ -100,16 +100,17 @@ def _section(title: str, lines: list[str]) -> str:
     return "\n".join([f"{title}:", *lines]) if lines else ""
 
 
-def _last(lines: list[str], cap: int) -> list[str]:
-    kept: list[str] = []
-    size = 0
-    for line in reversed(lines):
-        size += len(line)
-        if size > cap:
-            kept.append(f"- ({len(lines) - len(kept)} earlier lines left out)")
-            break
-        kept.append(line)
-    return kept[::-1]
+def _fitting(lines: list[str], cap: int) -> list[str]:
+    """The lines that fit: old answers go first, then the oldest words of the user."""
+    kept, size = list(lines), sum(map(len, lines))
+    for prefix in (ANSWER, USER):
+        for line in [line for line in kept if line.startswith(prefix)]:
+            if size <= cap:
+                break
+            kept.remove(line)
+            size -= len(line)
+    left_out = len(lines) - len(kept)
+    return [f"({left_out} older lines left out)", *kept] if left_out else kept
 
 
 def _cut(text: str, cap: int) -> str:

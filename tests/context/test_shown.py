@@ -1,0 +1,131 @@
+"""What the model is shown: mentions, notes, and the request as a whole."""
+
+from pathlib import Path
+
+import pytest
+
+from handrail.context.assemble import assemble
+from handrail.context.mentions import ATTACHED_CAP, attach_mentions, mentioned
+from handrail.context.notes import project_notes
+from handrail.context.situation import situation
+from handrail.models.base import AssistantTurn, Capabilities, Deadlines, Request, ToolResult, UserTurn
+from handrail.protocol.values import FileSeen, ToolCall
+from handrail.sessions.state import Cut, State
+from handrail.sessions.transcript import Entry, Replied, Resulted, Said
+from handrail.workspace.files import Workspace
+
+
+@pytest.mark.promise("CTX-2")
+def test_mentioned_file_is_attached_with_its_hash_and_counts_as_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    attached = attach_mentions("look at @a.py, please", Workspace(tmp_path))
+    sha256 = Workspace(tmp_path).sha256("a.py")
+    assert sha256
+    assert attached.text == f"### a.py [hash: {sha256[:12]}]\nx = 1\n"
+    assert attached.files == (FileSeen(path="a.py", sha256=sha256, how="user"),)
+
+
+@pytest.mark.promise("CTX-2")
+def test_missing_file_is_reported_in_words_that_forbid_guessing(tmp_path: Path) -> None:
+    (tmp_path / "totals.py").write_text("")
+    attached = attach_mentions("see @total.py", Workspace(tmp_path))
+    assert "does not exist" in attached.text
+    assert "totals.py" in attached.text
+    assert "Do not guess" in attached.text
+    assert attached.files == ()
+
+
+def test_words_with_an_at_that_name_nothing_are_prose(tmp_path: Path) -> None:
+    text = "use @dataclass, mail ada@example.org and @types/node"
+    assert "dataclass" in mentioned(text)
+    assert "example.org" not in mentioned(text)
+    assert attach_mentions("use @dataclass here", Workspace(tmp_path)).text == ""
+
+
+def test_binary_large_outside_and_secret_files_are_not_attached(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / "pic.bin").write_bytes(b"\x00\x01")
+    (root / "big.txt").write_text("x" * (ATTACHED_CAP + 1))
+    (root / ".env").write_text("KEY=hunter2")
+    (tmp_path / "outside.txt").write_text("hunter2")
+    attached = attach_mentions("@pic.bin @big.txt @.env @../outside.txt", Workspace(root))
+    assert "not text" in attached.text
+    assert "did not fit" in attached.text
+    assert "hunter2" not in attached.text
+    assert attached.files == ()
+
+
+def test_notes_come_nearest_first_and_say_what_was_cut(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "AGENTS.md").write_text("upper notes " * 50)
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "CLAUDE.md").write_text("inner notes")
+    notes = project_notes(inner, cap=100)
+    assert notes.index("inner notes") < notes.index("upper notes")
+    assert "The rest was cut" in notes
+    assert len(notes) < 400
+    assert project_notes(tmp_path / "inner", cap=10).count("left out") == 1
+
+
+def test_notes_above_the_repository_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("not ours")
+    root = tmp_path / "repo"
+    (root / ".git").mkdir(parents=True)
+    assert project_notes(root, cap=1000) == ""
+
+
+def test_situation_names_files_that_somebody_else_changed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    workspace = Workspace(tmp_path)
+    state = State(turns=1, mode_said="ask")
+    sha256 = workspace.sha256("a.py")
+    assert sha256
+    state.files.saw((FileSeen(path="a.py", sha256=sha256, how="agent"),), 1)
+    assert situation(state, workspace, now=0.0) == ""
+    (tmp_path / "a.py").write_text("2")
+    assert "a.py" in situation(state, workspace, now=0.0)
+    (tmp_path / "a.py").unlink()
+    assert "a.py (deleted)" in situation(state, workspace, now=0.0)
+
+
+def request_for(entries: list[Entry], cut: Cut, model: str = "m") -> Request:
+    return assemble(
+        system="s",
+        tools=(),
+        cut=cut,
+        transcript=entries,
+        capabilities=Capabilities(),
+        model=model,
+        max_output=16_384,
+        deadlines=Deadlines(),
+    )
+
+
+def test_summary_comes_first_and_neighbouring_words_of_the_user_are_one_message() -> None:
+    call = ToolCall(id="c", name="read")
+    entries: list[Entry] = [
+        Said(5, "go on"),
+        Said(6, "quickly"),
+        Replied(7, "ok", "m", (call,), ({"signature": "x"},)),
+        Resulted(8, "c", "read", "text", is_error=False),
+    ]
+    request = request_for(entries, Cut(upto=4, summary="earlier things"))
+    first, reply, result = request.messages
+    assert isinstance(first, UserTurn)
+    assert first.text.index("earlier things") < first.text.index("go on") < first.text.index("quickly")
+    assert reply == AssistantTurn("ok", (call,), ({"signature": "x"},))
+    assert result == ToolResult("c", "read", "text", is_error=False)
+    other = request_for(entries, Cut(), model="other").messages[1]
+    assert isinstance(other, AssistantTurn)
+    assert other.opaque == ()
+
+
+@pytest.mark.promise("CTX-3")
+def test_earlier_messages_stay_the_same_bytes_as_the_conversation_grows() -> None:
+    entries: list[Entry] = [Said(1, "one"), Replied(2, "first", "m")]
+    before = request_for(entries, Cut())
+    after = request_for([*entries, Said(3, "two"), Replied(4, "second", "m")], Cut())
+    assert after.messages[: len(before.messages)] == before.messages
+    assert after.system == before.system

@@ -1,0 +1,23 @@
+"""Going in circles is noticed; getting on slowly is not."""
+
+from handrail.engine.stuck import stuck
+from handrail.sessions.turn_state import Done
+
+
+def done(call: str, result: str, *, failed: bool = False) -> Done:
+    return Done(call, result, failed)
+
+
+def test_same_call_with_the_same_result_three_times_is_stuck() -> None:
+    assert not stuck([done("a", "1"), done("a", "1")])
+    assert "same call" in stuck([done("b", "0"), done("a", "1"), done("a", "1"), done("a", "1")])
+
+
+def test_same_call_with_other_results_is_not() -> None:
+    assert not stuck([done("a", str(number), failed=True) for number in range(12)])
+
+
+def test_alternating_failures_are_stuck_and_alternating_successes_are_not() -> None:
+    failing = [done("a", "1", failed=True), done("b", "2", failed=True)] * 3
+    assert "alternating" in stuck(failing)
+    assert not stuck([done("a", "1"), done("b", "2")] * 3)
