@@ -27,6 +27,9 @@ SECRET_NAMES = (
     ".pgpass",
     ".pypirc",
     ".git-credentials",
+    "credentials",
+    "credentials.json",
+    "credentials.toml",
 )
 SECRET_FOLDERS = (".ssh", ".gnupg", ".aws")
 EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist")

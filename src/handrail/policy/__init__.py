@@ -1,0 +1,1 @@
+"""Policy: what a call is allowed to do, as pure functions over frozen facts."""

@@ -1,0 +1,48 @@
+"""The decision about a call: every rule is heard, in this order; deny wins over ask, ask over allow."""
+
+from collections.abc import Callable
+
+from handrail.policy import rules
+from handrail.policy.decision import ALLOW, Ask, Decision, Deny, deny
+from handrail.policy.facts import Facts
+
+Rule = Callable[[Facts], Decision]
+
+ORDER: tuple[Rule, ...] = (
+    rules.paths,
+    rules.command,
+    rules.somebody_there,
+    rules.mode,
+)
+
+
+def decide(facts: Facts) -> Decision:
+    """Allow, ask, or deny. With nobody to ask, what would be asked is denied."""
+    said = [rule(facts) for rule in ORDER]
+    for decision in said:
+        if isinstance(decision, Deny):
+            return decision
+    asked = next((decision for decision in said if isinstance(decision, Ask)), None)
+    if asked is None or facts.always:
+        return ALLOW
+    return asked if facts.answerable else nobody_to_ask(facts, asked)
+
+
+def nobody_to_ask(facts: Facts, asked: Ask) -> Deny:
+    """The refusal where a user would have been asked, with what would have made asking unnecessary."""
+    message = f"This needs the user's word ({asked.reason}), and nobody can be asked. {_way(facts)}"
+    return deny(facts.tool, "nobody_to_ask", message, facts.path.path if facts.path else "")
+
+
+def _way(facts: Facts) -> str:
+    match facts.action:
+        case "write":
+            return "Mode edit or auto (--mode edit) would allow it."
+        case "run" if facts.command and facts.command.plain:
+            return f'Mode auto with --allow "{facts.command.words[0]}" would allow it.'
+        case "run":
+            return "Mode auto with --allow would allow a plain command: no pipes, quotes or variables."
+        case "fetch":
+            return "An address that stands in the user's own message needs no asking."
+        case _:
+            return "Work with other files of the workspace."

@@ -1,0 +1,45 @@
+"""What is known of a call when it is decided: gathered first, frozen, and never looked up again."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from handrail.policy.commands import CommandFacts
+from handrail.protocol.values import Mode, ToolKind
+
+Action = Literal["look", "note", "ask", "fetch", "write", "run"]
+"""What a tool does: look at files, keep a note, ask the user, fetch a page, write a file, run a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    """A path after links and `..` were resolved."""
+
+    path: str
+    inside: bool = True
+    in_git: bool = False
+    in_state: bool = False
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    tool: str
+    action: Action
+    mode: Mode
+    path: PathFacts | None = None
+    command: CommandFacts | None = None
+    allowed: tuple[tuple[str, ...], ...] = ()
+    """Words that an allowed command starts with, one tuple an entry."""
+    url_from_user: bool = False
+    """The URL stands in a message of the user's."""
+    always: bool = False
+    """The user has said `always` to exactly this."""
+    answerable: bool = True
+    """Somebody is there who can be asked."""
+
+
+def kind_of(facts: Facts) -> ToolKind:
+    """Whether the call only reads, or writes, runs or sends something."""
+    if facts.action == "fetch":
+        return "safe" if facts.url_from_user else "destructive"
+    return "destructive" if facts.action in ("write", "run") else "safe"

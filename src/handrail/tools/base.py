@@ -1,0 +1,105 @@
+"""What a tool is: a name, arguments, what it is about, and how it runs."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Generic, NamedTuple, TypeVar
+
+from handrail.models.base import ToolSpec
+from handrail.policy.facts import Action
+from handrail.protocol.errors import RefusalReason, ToolError
+from handrail.protocol.events import CallStatus, Event
+from handrail.protocol.values import FileSeen, Value
+from handrail.sessions.handle import Session
+from handrail.tools.schema import schema_of
+from handrail.workspace.files import Workspace
+
+Arguments = TypeVar("Arguments", bound=Value)
+
+
+class About(NamedTuple):
+    """What a call touches, as far as a decision and a summary need it."""
+
+    path: str | None = None
+    command: str | None = None
+    url: str | None = None
+    todo: str = ""
+    """The todo that the call's success completes."""
+
+
+class Question(NamedTuple):
+    text: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a tool has at hand during one call."""
+
+    session: Session
+    workspace: Workspace
+    turn_id: str
+    call_id: str
+    answer: str = ""
+    """What the user said to the tool's question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call, for the event that ends it."""
+
+    summary: str
+    content: str
+    shown: str = ""
+    status: CallStatus = "ok"
+    error: ToolError | None = None
+    files: tuple[FileSeen, ...] = ()
+    events: tuple[Event, ...] = ()
+    """Facts to be committed together with the end of the call."""
+    output: bytes = b""
+    """The whole output, where `content` is only a part of it."""
+
+
+class Tool(ABC, Generic[Arguments]):
+    """Something a model can do. A tool checks nothing that policy checks; it may refuse by PathProblem."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    action: ClassVar[Action]
+    arguments: type[Arguments]
+
+    @abstractmethod
+    def about(self, arguments: Arguments) -> About:
+        """What the call touches."""
+
+    @abstractmethod
+    async def run(self, arguments: Arguments, work: Work) -> Outcome:
+        """Do it. Called once, after the call was allowed and its start committed."""
+
+    def summary(self, arguments: Arguments, work: Work) -> str:
+        """One line that says the whole of what the call is about; equal lines mean equal things."""
+        path = self.about(arguments).path
+        return work.workspace.resolve(path).path if path is not None else ""
+
+    def preview(self, arguments: Arguments, work: Work) -> str:
+        """What a user is shown who is asked; refuses by PathProblem what cannot be done anyway."""
+        return ""
+
+    def question(self, arguments: Arguments) -> Question | None:
+        """What is asked of the user before the tool runs, if that is what the tool is for."""
+        return None
+
+    def spec(self) -> ToolSpec:
+        """The tool as a model is told of it."""
+        return ToolSpec(self.name, self.description, schema_of(self.arguments))
+
+
+def failure(tool: str, reason: RefusalReason, message: str, summary: str = "") -> Outcome:
+    """A call that was tried and did not work."""
+    error = ToolError(tool=tool, reason=reason, message=message)
+    return Outcome(summary or reason, error_json(error), status="failed", error=error)
+
+
+def error_json(error: ToolError) -> str:
+    """A refusal as the model reads it, without its empty fields."""
+    empty = {name for name in ("file", "intent_id") if not getattr(error, name)}
+    return error.model_dump_json(exclude=empty)

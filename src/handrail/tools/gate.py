@@ -1,0 +1,258 @@
+"""The gate: the one way for a call to become an effect.
+
+arguments -> facts -> decide -> preview -> ask -> facts again -> start, committed -> run -> end, committed
+"""
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anyio import get_cancelled_exc_class
+
+from handrail.policy.commands import read_command
+from handrail.policy.decide import decide, nobody_to_ask
+from handrail.policy.decision import Ask, Deny
+from handrail.policy.facts import Facts, PathFacts, kind_of
+from handrail.protocol.errors import PathProblem, RefusalReason, ToolError, ToolRefused
+from handrail.protocol.events import ApprovalAsked, QuestionAsked, TodoCompleted, ToolFinished, ToolStarted
+from handrail.protocol.ids import new_id
+from handrail.protocol.values import ToolCall, Value
+from handrail.sessions.handle import Session
+from handrail.tools.addresses import is_written
+from handrail.tools.base import Outcome, Question, Tool, Work, error_json
+from handrail.tools.clip import head_and_tail
+from handrail.tools.ports import Asker
+from handrail.tools.reading_arguments import read_arguments
+from handrail.tools.said import user_texts
+from handrail.tools.toolbox import Toolbox
+from handrail.workspace.files import Workspace
+
+CANCELLED_OUTPUT = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A call that could be read."""
+
+    tool: Tool[Any]
+    arguments: Value
+    work: Work
+
+    @property
+    def summary(self) -> str:
+        return self.tool.summary(self.arguments, self.work)
+
+    @property
+    def preview(self) -> str:
+        return self.tool.preview(self.arguments, self.work)
+
+
+class Gate:
+    def __init__(
+        self,
+        session: Session,
+        workspace: Workspace,
+        toolbox: Toolbox,
+        asker: Asker,
+        *,
+        allow: Sequence[str] = (),
+        answerable: bool = True,
+    ) -> None:
+        self._session = session
+        self._workspace = workspace
+        self._toolbox = toolbox
+        self._asker = asker
+        self._allowed = tuple(tuple(entry.split()) for entry in allow)
+        self._answerable = answerable
+
+    async def run(self, call: ToolCall, turn_id: str) -> None:
+        """Bring a call to its end in the log: done, refused, failed or cancelled."""
+        try:
+            with refusals(call.name):
+                wanted = self._read(call, turn_id)
+                facts = await self._admit(wanted)
+                if question := wanted.tool.question(wanted.arguments):
+                    answer = await self._question(wanted, question)
+                    wanted = replace(wanted, work=replace(wanted.work, answer=answer))
+        except ToolRefused as refused:
+            self._finish(call, turn_id, refusal(refused.error), seconds=0.0)
+            return
+        await self._perform(call, wanted, facts)
+
+    def _read(self, call: ToolCall, turn_id: str) -> Wanted:
+        tool = self._toolbox.find(call.name)
+        if tool is None:
+            names = ", ".join(self._toolbox.names(self._session.state.mode))
+            message = f"There is no tool {call.name[:80]}. There are: {names}."
+            raise refused(call.name, "unknown_tool", message)
+        work = Work(self._session, self._workspace, turn_id, call.id)
+        return Wanted(tool, read_arguments(call, tool.arguments), work)
+
+    # May it run?
+
+    async def _admit(self, wanted: Wanted) -> Facts:
+        facts = self._facts(wanted)
+        decision = decide(facts)
+        if isinstance(decision, Deny):
+            raise ToolRefused(decision.error)
+        preview = wanted.preview
+        if isinstance(decision, Ask):
+            await self._ask(wanted, facts, decision, preview)
+            self._check_again(wanted, facts, preview)
+        return facts
+
+    def _facts(self, wanted: Wanted) -> Facts:
+        tool, about = wanted.tool, wanted.tool.about(wanted.arguments)
+        path = None
+        if about.path is not None:
+            place = self._workspace.resolve(about.path)
+            path = PathFacts(place.path, place.inside, place.in_git, place.in_state, place.secret)
+        return Facts(
+            tool=tool.name,
+            action=tool.action,
+            mode=self._session.state.mode,
+            path=path,
+            command=read_command(about.command) if about.command is not None else None,
+            allowed=self._allowed,
+            url_from_user=about.url is not None and is_written(about.url, user_texts(self._session)),
+            always=f"{tool.name} {wanted.summary}" in self._session.state.always,
+            answerable=self._answerable,
+        )
+
+    async def _ask(self, wanted: Wanted, facts: Facts, ask: Ask, preview: str) -> None:
+        tool = wanted.tool.name
+        answer = await self._asker.approval(
+            ApprovalAsked(
+                turn_id=wanted.work.turn_id,
+                approval_id=new_id("a"),
+                call_id=wanted.work.call_id,
+                tool=tool,
+                summary=wanted.summary,
+                preview=preview,
+                why=ask.reason,
+            )
+        )
+        match answer.decision:
+            case "reject":
+                note = f" Their reason: {answer.note}" if answer.note else " Ask what they want instead."
+                raise refused(tool, "user_rejected", f"The user said no.{note}", file_of(facts))
+            case "nobody":
+                raise ToolRefused(nobody_to_ask(facts, ask).error)
+            case "cancelled":
+                raise refused(tool, "cancelled", "The user cancelled the turn.", file_of(facts))
+
+    def _check_again(self, wanted: Wanted, before: Facts, preview: str) -> None:
+        """The world may have moved while the user thought: what was approved must be what is done."""
+        facts = self._facts(wanted)
+        decision = decide(facts)
+        if isinstance(decision, Deny):
+            raise ToolRefused(decision.error)
+        if facts.path != before.path or wanted.preview != preview:
+            message = "It changed while the user was asked, so it was not done. Read it again, then repeat."
+            raise refused(wanted.tool.name, "stale_file", message, file_of(before))
+
+    async def _question(self, wanted: Wanted, question: Question) -> str:
+        tool = wanted.tool.name
+        answer = await self._asker.question(
+            QuestionAsked(
+                turn_id=wanted.work.turn_id,
+                question_id=new_id("q"),
+                call_id=wanted.work.call_id,
+                question=question.text,
+                options=question.options,
+            )
+        )
+        if answer.by == "nobody":
+            message = "Nobody can be asked. Decide with what you know, and say what you assumed."
+            raise refused(tool, "nobody_to_ask", message)
+        if answer.by == "cancelled":
+            raise refused(tool, "cancelled", "The user cancelled the turn.")
+        return answer.answer
+
+    # Running it
+
+    async def _perform(self, call: ToolCall, wanted: Wanted, facts: Facts) -> None:
+        turn_id = wanted.work.turn_id
+        self._session.append(
+            ToolStarted(
+                turn_id=turn_id,
+                call_id=call.id,
+                tool=call.name,
+                arguments=call.arguments,
+                kind=kind_of(facts),
+                summary=wanted.summary,
+            )
+        )
+        began = time.monotonic()
+        try:
+            with refusals(call.name):
+                outcome = await wanted.tool.run(wanted.arguments, wanted.work)
+        except get_cancelled_exc_class():
+            self._finish(call, turn_id, self._cancelled(call), seconds=time.monotonic() - began)
+            raise
+        except ToolRefused as refused:
+            outcome = refusal(refused.error)
+        except OSError as error:
+            message = f"{call.name} failed: {error}."
+            outcome = Outcome("failed", message, shown=message, status="failed")
+        self._finish(call, turn_id, self._with_todo(wanted, outcome), seconds=time.monotonic() - began)
+
+    def _with_todo(self, wanted: Wanted, outcome: Outcome) -> Outcome:
+        """The outcome with the todo that its success completes."""
+        todo = wanted.tool.about(wanted.arguments).todo
+        if not todo or outcome.status != "ok":
+            return outcome
+        still_open = [item.id for item in self._session.state.todos if not item.done]
+        if todo not in still_open:
+            note = f"[no open todo has the id {todo[:40]}; open: {', '.join(still_open) or 'none'}]"
+            return replace(outcome, content=f"{outcome.content}\n{note}")
+        done = TodoCompleted(todo_id=todo, by="command" if wanted.tool.action == "run" else "change")
+        return replace(outcome, events=(*outcome.events, done))
+
+    def _cancelled(self, call: ToolCall) -> Outcome:
+        error = ToolError(tool=call.name, reason="cancelled", message="Cancelled before it ended.")
+        output = head_and_tail(self._session.live.text(call.id, "output"), CANCELLED_OUTPUT)
+        content = f"{error_json(error)}\nOutput so far:\n{output}" if output else error_json(error)
+        return Outcome("cancelled", content, shown=output, status="cancelled", error=error)
+
+    def _finish(self, call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) -> None:
+        finished = ToolFinished(
+            turn_id=turn_id,
+            call_id=call.id,
+            tool=call.name,
+            status=outcome.status,
+            summary=outcome.summary,
+            content=outcome.content,
+            shown=outcome.shown,
+            error=outcome.error,
+            output=hashlib.sha256(outcome.output).hexdigest() if outcome.output else "",
+            files=outcome.files,
+            seconds=seconds,
+        )
+        blobs = [outcome.output] if outcome.output else []
+        self._session.append(*outcome.events, finished, blobs=blobs, settle=[call.id])
+
+
+@contextmanager
+def refusals(tool: str) -> Iterator[None]:
+    """Turn a path that cannot be used into the refusal that model, log and screen see."""
+    try:
+        yield
+    except PathProblem as problem:
+        raise refused(tool, problem.reason, str(problem), problem.path) from problem
+
+
+def refused(tool: str, reason: RefusalReason, message: str, file: str = "") -> ToolRefused:
+    return ToolRefused(ToolError(tool=tool, reason=reason, message=message, file=file))
+
+
+def refusal(error: ToolError) -> Outcome:
+    """A call that was not let through."""
+    return Outcome(error.reason, error_json(error), status="refused", error=error)
+
+
+def file_of(facts: Facts) -> str:
+    return facts.path.path if facts.path else ""

@@ -1,0 +1,44 @@
+"""What a command writes: the start and the end are kept, however much there is between."""
+
+CAP = 16_000_000
+"""Bytes kept from the start."""
+TAIL = 64_000
+"""Bytes kept from the end, once there are more than `CAP`."""
+
+
+class Output:
+    """Takes any number of bytes in bounded memory."""
+
+    def __init__(self, cap: int = CAP, tail: int = TAIL) -> None:
+        self.total = 0
+        self._cap, self._tail_size = cap, tail
+        self._head, self._tail = bytearray(), bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        self.total += len(chunk)
+        room = self._cap - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:][-self._tail_size :]
+        del self._tail[: -self._tail_size]
+
+    @property
+    def dropped(self) -> int:
+        """Bytes that are not kept."""
+        return self.total - len(self._head) - len(self._tail)
+
+    def whole(self) -> bytes:
+        """All that was kept, with a line where something is missing."""
+        if not self.dropped:
+            return bytes(self._head + self._tail)
+        note = f"\n[… {self.dropped:,} bytes were not kept …]\n".encode()
+        return bytes(self._head + note + self._tail)
+
+    def ends(self, limit: int) -> str:
+        """The text if it fits, else its start and end with a word on what lies between."""
+        if self.total <= limit:
+            return bytes(self._head + self._tail).decode(errors="replace")
+        half = limit // 2
+        end = (self._head[-half:] + self._tail)[-half:] if len(self._tail) < half else self._tail[-half:]
+        start = self._head[:half].decode(errors="replace")
+        note = f"\n[… {self.total - 2 * half:,} bytes left out …]\n"
+        return start + note + end.decode(errors="replace")

@@ -1,0 +1,136 @@
+"""Running a program in a process group of its own, with a deadline, so that nothing of it is left behind.
+
+A child that leaves the group on purpose (`setsid`) is not reached: that takes a sandbox.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+from anyio.abc import Process
+
+CHUNK = 1 << 20
+KILL_AFTER = 2.0
+"""Seconds between asking a group to end and ending it."""
+KILL_AFTER_CANCEL = 0.5
+DRAIN = 0.5
+"""Seconds for the last output of a program that has ended while a child of it still holds the pipe."""
+POLL = 0.02
+
+
+class Ended(NamedTuple):
+    code: int | None
+    """Exit status, negative for a signal; None when it was stopped by us."""
+    timed_out: bool
+    left_running: bool
+    """Children were still running when the program ended, and were stopped."""
+    seconds: float
+
+
+async def run_process(
+    words: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout: float,
+    take: Callable[[bytes], bool],
+) -> Ended:
+    """Run until the end, the deadline, or until `take` has had enough and returns False.
+
+    `take` gets standard output and error as they come. Cancelling stops the whole group.
+    """
+    began = time.monotonic()
+    reading, writing = os.pipe()
+    try:
+        with suppress(OSError, AttributeError):
+            fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CHUNK)
+        os.set_blocking(reading, False)
+        try:
+            process = await anyio.open_process(
+                list(words),
+                stdin=subprocess.DEVNULL,
+                stdout=writing,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+        return await _follow(process, reading, timeout, take, began)
+    finally:
+        os.close(reading)
+
+
+async def _follow(
+    process: Process, reading: int, timeout: float, take: Callable[[bytes], bool], began: float
+) -> Ended:
+    grace = KILL_AFTER_CANCEL
+    left = False
+    try:
+        with anyio.move_on_after(timeout) as limit:
+            if await _read(process, reading, take):
+                await process.wait()
+        code = process.returncode
+        grace = KILL_AFTER
+    finally:
+        with anyio.CancelScope(shield=True):
+            left = await _stop(process, grace)
+            await process.aclose()
+    return Ended(code, limit.cancelled_caught, left and code is not None, time.monotonic() - began)
+
+
+async def _read(process: Process, reading: int, take: Callable[[bytes], bool]) -> bool:
+    """Give all output to `take`; False when it had enough."""
+    enough = False
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_cancel_after_exit, process, tasks.cancel_scope)
+        while not enough:
+            await anyio.wait_readable(reading)
+            try:
+                chunk = os.read(reading, CHUNK)
+            except BlockingIOError:
+                continue
+            if not chunk:
+                break
+            enough = not take(chunk)
+        tasks.cancel_scope.cancel()
+    return not enough
+
+
+async def _cancel_after_exit(process: Process, scope: anyio.CancelScope) -> None:
+    await process.wait()
+    await anyio.sleep(DRAIN)
+    scope.cancel()
+
+
+async def _stop(process: Process, grace: float) -> bool:
+    """End whatever is left of the group; whether there was anything."""
+    group = process.pid
+    if not _signal(group, signal.SIGTERM):
+        return False
+    with anyio.move_on_after(grace):
+        # No event tells that the last of a group has ended.
+        while _signal(group, 0):  # noqa: ASYNC110
+            await anyio.sleep(POLL)
+        return True
+    _signal(group, signal.SIGKILL)
+    with anyio.move_on_after(KILL_AFTER):
+        await process.wait()
+    return True
+
+
+def _signal(group: int, number: int) -> bool:
+    """Whether the group could be signalled; a group of another user's cannot."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

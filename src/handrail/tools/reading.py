@@ -1,0 +1,77 @@
+"""The read tool."""
+
+from typing import Annotated
+
+import anyio.to_thread
+from pydantic import Field
+
+from handrail.protocol.values import SHOWN_DIGITS, FileSeen, Value
+from handrail.tools.base import About, Outcome, Tool, Work
+from handrail.tools.clip import counted
+from handrail.workspace.files import WHOLE_LIMIT, Workspace
+from handrail.workspace.text import Lines
+
+MOST_LINES = 400
+MOST_CHARACTERS = 16_000
+
+
+class ReadArguments(Value):
+    path: str
+    start: Annotated[int, Field(ge=1, description="first line")] = 1
+    end: Annotated[int, Field(ge=0, description="last line")] = 0
+
+
+class Read(Tool[ReadArguments]):
+    name = "read"
+    description = "Show a text file with line numbers and its hash."
+    action = "look"
+    arguments = ReadArguments
+
+    def about(self, arguments: ReadArguments) -> About:
+        return About(path=arguments.path)
+
+    async def run(self, arguments: ReadArguments, work: Work) -> Outcome:
+        lines = await anyio.to_thread.run_sync(read_lines, work.workspace, arguments, abandon_on_cancel=True)
+        path = work.workspace.resolve(arguments.path).path
+        body, shown = _numbered(lines)
+        last = lines.start + shown - 1
+        whole = lines.start == 1 and last == lines.total and not lines.clipped
+        content = f"### {path} [hash: {lines.sha256[:SHOWN_DIGITS]}]\n{body}{_left_out(lines, last)}"
+        summary = counted(lines.total, "line") if whole else f"lines {lines.start}-{last} of {lines.total:,}"
+        seen = FileSeen(path=path, sha256=lines.sha256, how="agent", whole=whole)
+        return Outcome(summary, content, files=(seen,))
+
+
+def read_lines(workspace: Workspace, arguments: ReadArguments) -> Lines:
+    """The lines that were asked for, as many as one answer takes."""
+    start, end = arguments.start, arguments.end
+    if start == 1 and not end and workspace.size(arguments.path) > WHOLE_LIMIT:
+        workspace.read(arguments.path)
+    last = start + MOST_LINES - 1
+    return workspace.lines(arguments.path, start, min(end, last) if end else last)
+
+
+def _numbered(lines: Lines) -> tuple[str, int]:
+    """The lines with their numbers, and how many of them fitted."""
+    rows: list[str] = []
+    size = 0
+    for number, line in enumerate(lines.lines, start=lines.start):
+        row = f"{number}\t{line}"
+        size += len(row) + 1
+        if size > MOST_CHARACTERS and rows:
+            break
+        rows.append(row)
+    return "\n".join(rows), len(rows)
+
+
+def _left_out(lines: Lines, last: int) -> str:
+    notes = []
+    if lines.total == 0:
+        notes.append("the file is empty")
+    elif lines.start > lines.total:
+        notes.append(f"the file has only {counted(lines.total, 'line')}")
+    elif last < lines.total:
+        notes.append(f"lines {last + 1}-{lines.total} not shown: read with start={last + 1}")
+    if lines.clipped:
+        notes.append("very long lines are cut")
+    return f"\n[{'; '.join(notes)}]" if notes else ""

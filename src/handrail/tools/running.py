@@ -1,0 +1,119 @@
+"""The run tool."""
+
+import codecs
+import hashlib
+import os
+from typing import Annotated
+
+from pydantic import Field
+
+from handrail.protocol.errors import ToolError
+from handrail.protocol.values import Value
+from handrail.sessions.live import Live
+from handrail.tools.base import About, Outcome, Tool, Work
+from handrail.tools.clip import plain
+from handrail.tools.editing import TodoId
+from handrail.tools.environment import without_secrets
+from handrail.tools.output import Output
+from handrail.tools.process import Ended, run_process
+
+MODEL_LIMIT = 3_000
+SCREEN_LIMIT = 5_000
+LIVE_LIMIT = 64_000
+"""Characters that are shown while a command runs; its end is shown when it has ended."""
+LINE_LIMIT = 160
+
+
+class RunArguments(Value):
+    command: Annotated[str, Field(min_length=1)]
+    timeout: Annotated[float, Field(gt=0, le=600, description="seconds, 30 if left out")] = 30
+    todo: TodoId = ""
+
+
+class Run(Tool[RunArguments]):
+    name = "run"
+    description = "Run a bash command in the workspace, without stdin. Not for servers."
+    action = "run"
+    arguments = RunArguments
+
+    def about(self, arguments: RunArguments) -> About:
+        return About(command=arguments.command, todo=arguments.todo)
+
+    def summary(self, arguments: RunArguments, work: Work) -> str:
+        return one_line(arguments.command)
+
+    def preview(self, arguments: RunArguments, work: Work) -> str:
+        return arguments.command
+
+    async def run(self, arguments: RunArguments, work: Work) -> Outcome:
+        output = Output()
+        live = Screen(work.session.live, work.call_id)
+
+        def take(chunk: bytes) -> bool:
+            output.add(chunk)
+            live.add(chunk)
+            return True
+
+        ended = await run_process(
+            ["bash", "-c", arguments.command],
+            folder=work.workspace.root,
+            environment=without_secrets(os.environ),
+            timeout=arguments.timeout,
+            take=take,
+        )
+        return outcome_of(ended, output, arguments.timeout)
+
+
+class Screen:
+    """Output as it comes, for whoever watches; stops at a limit so that no output fills the memory."""
+
+    def __init__(self, live: Live, call_id: str) -> None:
+        self._live, self._call_id = live, call_id
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._left = LIVE_LIMIT
+
+    def add(self, chunk: bytes) -> None:
+        if self._left <= 0:
+            return
+        text = plain(self._decoder.decode(chunk[: self._left]))
+        self._left -= len(chunk)
+        if self._left <= 0:
+            text += "\n[… the end of the output is shown when the command has ended …]\n"
+        if text:
+            self._live.add(self._call_id, "output", text)
+
+
+def one_line(command: str) -> str:
+    """The command on one line; where that does not hold all of it, with a hash of all of it."""
+    first = " ".join(command.split())
+    if plain(first) == command and len(command) <= LINE_LIMIT:
+        return command
+    digest = hashlib.sha256(command.encode()).hexdigest()[:8]
+    return f"{plain(first)[: LINE_LIMIT - 10]} … #{digest}"
+
+
+def outcome_of(ended: Ended, output: Output, timeout: float) -> Outcome:
+    """How the command ended, with as much of its output as a model and a screen take."""
+    ok = ended.code == 0
+    lasted = f"{ended.seconds:.1f} s"
+    error = None
+    if ended.timed_out:
+        summary = f"stopped after {timeout:g} s"
+        message = f"Stopped at its time limit of {timeout:g} s. Give a longer timeout if it needs one."
+        error = ToolError(tool="run", reason="timeout", message=message)
+    elif ended.code is not None and ended.code < 0:
+        summary = f"ended by signal {-ended.code} in {lasted}"
+    else:
+        summary = f"exit {ended.code} in {lasted}"
+    notes = [summary]
+    if ended.left_running:
+        notes.append("processes it left in the background were stopped")
+    content = plain(output.ends(MODEL_LIMIT)).rstrip("\n") or "(no output)"
+    return Outcome(
+        summary=summary,
+        content=f"[{'; '.join(notes)}]\n{content}",
+        shown=plain(output.ends(SCREEN_LIMIT)).rstrip("\n"),
+        status="ok" if ok else "failed",
+        error=error,
+        output=output.whole() if output.total > MODEL_LIMIT else b"",
+    )

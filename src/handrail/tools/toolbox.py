@@ -1,0 +1,50 @@
+"""The tools there are."""
+
+from typing import Any
+
+from handrail.models.base import ToolSpec
+from handrail.protocol.values import Mode
+from handrail.tools.base import Tool
+from handrail.tools.editing import EditFile, WriteFile
+from handrail.tools.fetching import Fetch
+from handrail.tools.finding import Glob, ListFolder, Search
+from handrail.tools.reading import Read
+from handrail.tools.running import Run
+from handrail.tools.talking import AskUser, Todos
+
+READS_ONLY: tuple[Mode, ...] = ("explore", "plan")
+
+
+class Toolbox:
+    """A fixed set of tools in a fixed order, so that a model is told of them in the same bytes every time."""
+
+    def __init__(self) -> None:
+        tools: list[Tool[Any]] = [
+            Read(),
+            ListFolder(),
+            Glob(),
+            Search(),
+            EditFile(),
+            WriteFile(),
+            Run(),
+            Fetch(),
+            Todos(),
+            AskUser(),
+        ]
+        self._tools = {tool.name: tool for tool in tools}
+        self._specs = {name: tool.spec() for name, tool in self._tools.items()}
+
+    def find(self, name: str) -> Tool[Any] | None:
+        return self._tools.get(name)
+
+    def names(self, mode: Mode) -> list[str]:
+        """Tools that can be of use in a mode."""
+        return [
+            name
+            for name, tool in self._tools.items()
+            if mode not in READS_ONLY or tool.action not in ("write", "run")
+        ]
+
+    def specs(self, mode: Mode) -> tuple[ToolSpec, ...]:
+        """What a model is told in a mode."""
+        return tuple(self._specs[name] for name in self.names(mode))
