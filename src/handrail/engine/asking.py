@@ -16,7 +16,7 @@ from handrail.models.reading import Answer, Collector
 from handrail.protocol.errors import Authenticate, FixRequest, ModelProblem, RetryLater
 from handrail.protocol.events import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import Usage
+from handrail.protocol.values import ToolCall, Usage
 from handrail.sessions.handle import Session
 
 
@@ -94,20 +94,20 @@ async def _ask_once(
         delay = _delay(problem, attempt, asking.retries, patience)
         answer = collector.answer()
         failed = _failed(asking, model, started, answer, problem=problem, delay=delay)
-        session.append(failed, blobs=[answer.raw], settle=[started.message_id])
+        session.append(failed, blobs=_kept(answer), settle=[started.message_id])
         if delay is None:
             raise
         raise _Again(delay) from problem
     except get_cancelled_exc_class():
         answer = collector.answer()._replace(calls=())
         cut = _answered(asking, model, started, answer, end="cancelled", seconds=time.monotonic() - began)
-        session.append(cut, blobs=[answer.raw], settle=[started.message_id])
+        session.append(cut, blobs=_kept(answer), settle=[started.message_id])
         raise
     answer = collector.answer()
     answered = _answered(
         asking, model, started, answer, end=answer.finish or "stop", seconds=time.monotonic() - began
     )
-    session.append(answered, blobs=[answer.raw], settle=[started.message_id])
+    session.append(answered, blobs=_kept(answer), settle=[started.message_id])
     return answered
 
 
@@ -164,13 +164,27 @@ def _answered(
         text=answer.text,
         thinking=answer.thinking,
         opaque=answer.opaque,
-        calls=answer.calls,
+        calls=_told_apart(answer.calls),
         end=end,
         usage=answer.usage,
         cost_usd=asking.cost(model, answer.usage),
         seconds=seconds,
         raw=_sha256(answer.raw),
     )
+
+
+def _told_apart(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    """The calls with ids of their own; some servers give two calls of one answer the same."""
+    ids: set[str] = set()
+    apart = []
+    for call in calls:
+        apart.append(call.model_copy(update={"id": new_id("call")}) if call.id in ids else call)
+        ids.add(call.id)
+    return tuple(apart)
+
+
+def _kept(answer: Answer) -> list[bytes]:
+    return [answer.raw] if answer.raw else []
 
 
 def _sha256(data: bytes) -> str:

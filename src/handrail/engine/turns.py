@@ -56,7 +56,7 @@ class Turns:
                 session,
                 self._workspace,
                 self._toolbox,
-                SessionAsker(session, self._bell),
+                SessionAsker(session, self._bell, answerable=self._answerable),
                 allow=self._settings.commands.allow,
                 answerable=self._answerable,
             ),

@@ -195,7 +195,7 @@ def label_of(state: State) -> Label:
     return Label(
         title=state.title,
         turns=state.turns,
-        model=state.models.get("main", ""),
+        model=state.models.get("main", state.last_model),
         cost_usd=state.cost_usd,
         deleted=state.deleted,
         running=state.turn is not None,

@@ -59,6 +59,7 @@ class State(BaseModel):
     deleted: bool = False
     forked_from: str = ""
     turns: int = 0
+    last_model: str = ""
     turn: TurnState | None = None
     last_finish: FinishReason | None = None
     approvals: dict[str, ApprovalAsked] = {}
@@ -95,7 +96,7 @@ class State(BaseModel):
                 self.goal = self.goal or event.text[:GOAL_LENGTH]
                 self.files.saw(event.files, self.turns + (not event.steering))
             case TurnStarted() as event:
-                self.turns, self.mode_said = event.number, event.mode
+                self.turns, self.mode_said, self.last_model = event.number, event.mode, event.model
                 self.said.clear()
                 self.told.clear()
                 self.turn = TurnState(
