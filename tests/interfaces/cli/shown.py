@@ -70,7 +70,7 @@ def refused(tool: str, reason: RefusalReason, message: str, call_id: str = "c_1"
     return ToolFinished(turn_id="t_1", call_id=call_id, tool=tool, status="refused", error=error)
 
 
-def asked(tool: str = "edit", summary: str = "src/cart.py  +1 -1", preview: str = DIFF) -> ApprovalAsked:
+def asked(tool: str = "edit", summary: str = "src/cart.py", preview: str = DIFF) -> ApprovalAsked:
     return ApprovalAsked(
         turn_id="t_1",
         approval_id="a_1",

@@ -1,5 +1,7 @@
 """Markdown as it streams."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -60,9 +62,7 @@ def test_marks_stay_where_there_is_no_colour() -> None:
 def test_the_cuts_of_a_stream_do_not_show(cuts: list[int]) -> None:
     markdown = Markdown(60)
     edges = [0, *sorted(cuts), len(PAGE)]
-    rows = [
-        row for start, end in zip(edges, edges[1:], strict=False) for row in markdown.feed(PAGE[start:end])
-    ]
+    rows = [row for start, end in pairwise(edges) for row in markdown.feed(PAGE[start:end])]
     assert rows + markdown.close() == render(PAGE, 60)
 
 

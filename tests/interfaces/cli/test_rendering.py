@@ -29,8 +29,8 @@ def test_a_turn_reads_like_a_page() -> None:
         ended(),
         said("fix it"),
         asked(),
-        started("edit", "src/cart.py  +1 -1"),
-        finished("edit", "applied", shown=DIFF),
+        started("edit", "src/cart.py"),
+        finished("edit", "+1 -1", shown=DIFF),
         started("run", "pytest -q tests/test_totals.py", call_id="c_2"),
         finished("run", "exit 0 in 0.4 s", shown="1 passed in 0.04s", call_id="c_2"),
         answered("Done: discount is applied before tax; the test passes.", message_id="m_3"),
@@ -46,13 +46,13 @@ it after.
 
 > fix it
 
-  edit      src/cart.py  +1 -1
+  edit      src/cart.py
       50   def total():
       51       tax = 1
       52 -     return (subtotal + tax) * (1 - discount)
       52 +     return subtotal * (1 - discount) + tax
       53   # end
-  edit      src/cart.py  +1 -1         applied
+  applied   +1 -1
   run       pytest -q tests/test_totals.py   exit 0 in 0.4 s
     1 passed in 0.04s
 Done: discount is applied before tax; the test passes.
@@ -87,17 +87,16 @@ def test_a_rejection_shows_the_reason_once_and_an_always_what_it_holds_for() -> 
         ApprovalAnswered(approval_id="a_1", decision="always"),
         finished("run", "exit 0 in 1.2 s"),
     ) == snapshot("""\
-  edit      src/cart.py  +1 -1
+  edit      src/cart.py
       50   def total():
       51       tax = 1
       52 -     return (subtotal + tax) * (1 - discount)
       52 +     return subtotal * (1 - discount) + tax
       53   # end
-  edit      src/cart.py  +1 -1         refused  user_rejected: The user said
-            no: not in this file
+            refused  user_rejected: The user said no: not in this file
   run       pytest -q
   allowed   run pytest -q: always in this session
-  run       pytest -q                  exit 0 in 1.2 s\
+  done      exit 0 in 1.2 s\
 """)
 
 

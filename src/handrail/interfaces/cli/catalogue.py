@@ -14,15 +14,15 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "run": Entry("run", 'run "TASK"', "do one task without a conversation; never waits for an answer"),
+    "run": Entry("run", 'run "TASK"', "do one task and leave; never waits for an answer"),
     "sessions": Entry("sessions", "sessions", "list sessions; rename, delete, restore one"),
-    "resume": Entry("resume", "resume [ID]", "go on with a session, the last one if none is named"),
+    "resume": Entry("resume", "resume [ID]", "go on with a session, by default the last"),
     "fork": Entry("fork", "fork ID", "a new session that begins as a copy of another"),
     "export": Entry("export", "export ID FILE", "write a session to one file"),
     "import": Entry("import_file", "import FILE", "bring in a session that was exported"),
-    "model": Entry("model", "model [NAME]", "show which model answers and why, or set your default"),
+    "model": Entry("model", "model [NAME]", "show which model answers and why, or set it"),
     "config": Entry("config", "config", "show settings and where they were set, or set one"),
-    "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do about it"),
+    "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do"),
 }
 
 EXIT_STATUSES = {
@@ -46,7 +46,7 @@ def help_text() -> str:
     ]
     rows += [(entry.usage, entry.help) for entry in COMMANDS.values()]
     commands = "\n".join(f"  handrail {usage:<16} {help_line}".rstrip() for usage, help_line in rows)
-    statuses = ", ".join(f"{status} {meaning}" for status, meaning in EXIT_STATUSES.items())
+    statuses = "\n".join(f"  {status:<5} {meaning}" for status, meaning in EXIT_STATUSES.items())
     return f"""\
 Handrail {__version__}: AI development you can hold on to.
 
@@ -57,7 +57,9 @@ Options of the conversation:
   --model NAME            the model to use, as connection/name
   --mode MODE             explore, plan, ask, edit or auto: what needs no asking
   --allow COMMAND         a command that needs no asking, by its first words
-  --version, --help       `handrail COMMAND --help` tells more of a command
 
-Exit status: {statuses}.
+`handrail COMMAND --help` tells more of a command.
+
+Exit status:
+{statuses}
 """

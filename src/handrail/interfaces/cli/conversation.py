@@ -132,7 +132,7 @@ class Conversation:
     # What the user does
 
     def submitted(self, text: str) -> None:
-        self._hint = ""
+        self._hint, self._typed = "", 0.0
         if self._rejecting:
             self._answer_approval("reject", note=text.strip())
         elif not text.strip():
@@ -201,6 +201,8 @@ class Conversation:
 
     def live(self, width: int) -> list[Line]:
         rows = self._screen.unfinished()
+        if rows and self._screen.after_user:
+            rows = [(), *rows]
         if self._approvals and not self._rejecting:
             rows = rows + approval_keys(width)
         elif not self._approvals and (status := self._activity.lines(time.time(), width)):

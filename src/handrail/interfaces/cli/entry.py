@@ -85,6 +85,7 @@ def kept(error: BaseException) -> str:
     text = f"handrail {__version__}, Python {sys.version}\n\n{''.join(traceback.format_exception(error))}"
     try:
         path: Path = make_private(find_places(os.environ).data / "crashes") / name
+        path.touch(mode=0o600)
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except (OSError, HandrailError):
         return "A report could not be written; HANDRAIL_DEBUG=1 shows more."

@@ -191,7 +191,9 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
     keys = KeyBindings()
     empty = Condition(lambda: not buffer.text)
 
+    # Enter is c-j when it was typed before the terminal was ours.
     @keys.add("enter")
+    @keys.add("c-j")
     def _(_event: KeyPressEvent) -> None:
         if buffer.complete_state and buffer.complete_state.current_completion:
             buffer.complete_state = None
@@ -203,7 +205,7 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
         listener.submitted(text)
 
     @keys.add("escape", "enter")
-    @keys.add("c-j")
+    @keys.add("escape", "c-j")
     def _(_event: KeyPressEvent) -> None:
         buffer.newline(copy_margin=False)
 

@@ -175,6 +175,8 @@ def tool_line(tool: str, what: str, result: Line, width: int) -> list[Line]:
     room = width - len(head.text)
     if not result:
         return [(head, Piece(PLAIN, fit(what, room)))]
+    if not what:
+        return wrap((head, *result), width, " " * len(head.text))
     wanted = max(WHAT_COLUMNS, room - 3 - sum(len(text) for _, text in result))
     shown = fit(what, min(room, wanted))
     whole = (head, Piece(PLAIN, f"{shown:<{WHAT_COLUMNS}}   "), *result)
@@ -182,12 +184,14 @@ def tool_line(tool: str, what: str, result: Line, width: int) -> list[Line]:
 
 
 def tool_finished(event: ToolFinished, known: Known, width: int) -> list[Line]:
-    what = known.calls.get(event.call_id, "")
-    rows = tool_line(event.tool, what, result_of(event), width)
-    repeated = event.call_id in known.previewed and diffs.is_diff(event.shown)
-    if event.shown and not repeated:
-        rows += body(event.shown, width)
-    return rows
+    changed = diffs.is_diff(event.shown)
+    if event.call_id in known.previewed:
+        # What it is about stands above, where it was asked.
+        word = "" if event.status != "ok" else "applied" if changed else "done"
+        rows = tool_line(word, "", result_of(event), width)
+        return rows if changed else rows + body(event.shown, width)
+    rows = tool_line(event.tool, known.calls.get(event.call_id, ""), result_of(event), width)
+    return rows + body(event.shown, width)
 
 
 def result_of(event: ToolFinished) -> Line:
@@ -202,6 +206,8 @@ def result_of(event: ToolFinished) -> Line:
 
 def body(text: str, width: int) -> list[Line]:
     """What stands below a tool's line: a diff, or text with its middle left out when it is long."""
+    if not text.strip():
+        return []
     if diffs.is_diff(text):
         return capped([tuple(fitted(row, width)) for row in diffs.render(text)], DIFF_LINES)
     room = width - len(BODY_INDENT)

@@ -141,7 +141,7 @@ async def cost(talk: "Conversation", _argument: str) -> None:
     need_session(talk)
     state = talk.app.state(talk.session_id)
     price = usd(state.cost_usd) + ("" if state.cost_known else " and what is not known")
-    talk.tell("cost", f"{price}   {tokens(state.usage)}   {state.turns} turns")
+    talk.tell("cost", f"{price}, {tokens(state.usage)}, in {state.turns} turns")
 
 
 async def export(talk: "Conversation", argument: str) -> None:

@@ -25,9 +25,5 @@ def command(name: str, **given: Any) -> None:
                 print(f"{chosen.reference} is your default now, in {app.places.settings}.")
             else:
                 print(f"{chosen.reference} ({chosen.why})")
-                print(
-                    "`handrail model NAME` sets another one." if os.isatty(1) else "",
-                    end="\n"[: os.isatty(1)],
-                )
 
     anyio.run(run)

@@ -1,0 +1,128 @@
+"""Handrail as a process: run to its end, or talked with in a real terminal."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.project.source import ROOT
+
+DEADLINE = 30.0
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][0-9A-B]?")
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The test's own environment (see conftest) for a child that runs from the source."""
+    return os.environ | {"PYTHONPATH": str(ROOT / "src"), "TERM": "xterm-256color"} | changes
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "handrail", *arguments]
+
+
+def run(
+    *arguments: str, cwd: Path, stdin: str | None = "", **changes: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run to the end; what it wrote and its status."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        input=stdin,
+        env=environment(**changes),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+def script(folder: Path, *answers: dict[str, Any], name: str = "script.json") -> str:
+    """A scripted model that gives these answers."""
+    path = folder / name
+    path.write_text(json.dumps(list(answers)), encoding="utf-8")
+    return f"scripted/{path}"
+
+
+class Terminal:
+    """A process in a terminal of 80 columns and 24 rows; `text` is all it has written, escapes left out."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", master: int) -> None:
+        self.process = process
+        self._master = master
+        self._raw = b""
+        self._seen = 0
+
+    @property
+    def raw(self) -> str:
+        return self._raw.decode(errors="replace")
+
+    @property
+    def text(self) -> str:
+        decoded = ESCAPES.sub("", self.raw)
+        return decoded.replace("\r\n", "\n").replace("\r", "")
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def expect(self, words: str) -> str:
+        """Wait until these words were written after those that were expected last."""
+        deadline = time.monotonic() + DEADLINE
+        while (at := self.text.find(words, self._seen)) < 0:
+            if not self._read(deadline):
+                raise AssertionError(f"{words!r} was not written. There was:\n{self.text[self._seen :]}")
+        self._seen = at + len(words)
+        return self.text[:at]
+
+    def end(self) -> int:
+        """Wait until the process has ended; its status."""
+        deadline = time.monotonic() + DEADLINE
+        while self._read(deadline):
+            pass
+        return self.process.wait(timeout=DEADLINE)
+
+    def _read(self, deadline: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return False
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # Linux says so when the last process has closed the other side
+            return False
+        self._raw += data
+        return bool(data)
+
+
+@contextmanager
+def terminal(*arguments: str, cwd: Path, **changes: str) -> Iterator[Terminal]:
+    """Handrail in a terminal of its own, ended with the block."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        command(*arguments),
+        cwd=cwd,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment(**changes),
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        yield Terminal(process, master)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=DEADLINE)
+        os.close(master)

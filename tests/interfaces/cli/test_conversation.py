@@ -1,0 +1,215 @@
+"""The conversation in a real terminal."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interfaces.cli.program import Terminal, run, script, terminal
+
+CTRL_C, CTRL_D, ENTER, ALT_ENTER = "\x03", "\x04", "\r", "\x1b\r"
+SLOW = {"text": "one two three four five six seven eight nine ten", "chunk_delay_ms": 1000}
+RUN = {"text": "I run it.", "calls": [{"name": "run", "arguments": {"command": "touch ran"}}]}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "cart.py").write_text("def total():\n    return 1\n")
+    return folder
+
+
+def edit_script(workspace: Path, tmp_path: Path) -> str:
+    digits = hashlib.sha256((workspace / "cart.py").read_bytes()).hexdigest()[:12]
+    edits = [{"search": "return 1", "replace": "return 2"}]
+    call: dict[str, Any] = {"path": "cart.py", "base_hash": digits, "edits": edits}
+    read = {"calls": [{"name": "read", "arguments": {"path": "cart.py"}}]}
+    return script(tmp_path, read, {"calls": [{"name": "edit", "arguments": call}]}, {"text": "So be it."})
+
+
+def leave(talk: Terminal) -> None:
+    talk.type(CTRL_D)
+    assert talk.end() == 0
+
+
+def test_a_conversation(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "It is a **cart**."}, {"text": "Bye."})
+    with terminal("--model", model, cwd=workspace) as talk:
+        talk.expect("mode ask")
+        talk.type("what is it?" + ENTER)
+        talk.expect("> what is it?")
+        talk.expect("It is a cart.")
+        talk.expect("$0.00")
+        talk.type("two" + ALT_ENTER + "lines" + ENTER)
+        talk.expect("> two\n  lines")
+        talk.expect("Bye.")
+        talk.expect("$0.00")
+        leave(talk)
+        assert "handrail resume s_" in talk.text
+        assert "\x1b[?1049h" not in talk.raw
+
+
+def test_a_first_message_from_the_shell_is_answered(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "Hello."})
+    with terminal("--model", model, "say", "hello", cwd=workspace) as talk:
+        talk.expect("> say hello")
+        talk.expect("Hello.")
+        talk.expect("$0.00")
+        leave(talk)
+
+
+@pytest.mark.promise("TERM-7")
+def test_ctrl_c_stops_the_turn_and_not_the_program(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, SLOW, {"text": "Still here."})
+    with terminal("--model", model, "count", cwd=workspace) as talk:
+        talk.expect("one")
+        talk.type(CTRL_C)
+        talk.expect("stopped")
+        talk.type("there?" + ENTER)
+        talk.expect("Still here.")
+        talk.expect("$0.00")
+        talk.type(CTRL_C)
+        talk.expect("Ctrl-C again")
+        talk.type(CTRL_C)
+        assert talk.end() == 0
+
+
+@pytest.mark.promise("TERM-9")
+def test_an_edit_is_made_after_one_key(workspace: Path, tmp_path: Path) -> None:
+    with terminal("--model", edit_script(workspace, tmp_path), "change it", cwd=workspace) as talk:
+        talk.expect("2 +     return 2")
+        talk.expect("allow?")
+        talk.type("?")
+        talk.expect("  why ")
+        assert "return 1" in (workspace / "cart.py").read_text()
+        talk.type("y")
+        talk.expect("applied   +1 -1")
+        assert "return 2" in (workspace / "cart.py").read_text()
+        talk.expect("So be it.")
+        leave(talk)
+
+
+@pytest.mark.promise("TERM-9")
+def test_a_rejected_edit_is_not_made_and_the_model_is_told_why(workspace: Path, tmp_path: Path) -> None:
+    with terminal("--model", edit_script(workspace, tmp_path), "change it", cwd=workspace) as talk:
+        talk.expect("allow?")
+        talk.type("n")
+        talk.expect("why not?")
+        talk.type("not in this file" + ENTER)
+        talk.expect("refused  user_rejected")
+        talk.expect("So be it.")
+        leave(talk)
+    assert "return 1" in (workspace / "cart.py").read_text()
+    listed = json.loads(run("sessions", "--json", cwd=workspace).stdout)
+    run("export", listed["id"], str(tmp_path / "kept"), cwd=workspace)
+    assert "not in this file" in (tmp_path / "kept").read_text()
+
+
+def test_always_holds_for_the_rest_of_the_session(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, RUN, RUN, {"text": "Twice."})
+    with terminal("--model", model, "run it twice", cwd=workspace) as talk:
+        talk.expect("allow?")
+        talk.type("a")
+        talk.expect("always in this session")
+        talk.expect("Twice.")
+        assert talk.text.count("run       touch ran") == 2
+        leave(talk)
+    assert (workspace / "ran").exists()
+
+
+def test_a_message_during_a_turn_is_queued_and_steers_it(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, RUN, {"text": "As you wish."})
+    with terminal("--model", model, "run it", cwd=workspace) as talk:
+        talk.expect("allow?")
+        talk.type("be quick" + ENTER)
+        talk.expect("queued    be quick")
+        talk.type("y")
+        talk.expect("> be quick")
+        talk.expect("As you wish.")
+        leave(talk)
+
+
+@pytest.mark.promise("TERM-8")
+def test_two_terminals_show_the_same_session_and_each_can_speak(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "First."}, {"text": "Second."}, {"text": "Third."})
+    with terminal("--model", model, "one", cwd=workspace) as holder:
+        holder.expect("First.")
+        holder.expect("$0.00")
+        with terminal("resume", "--model", model, cwd=workspace) as follower:
+            follower.expect("> one")
+            follower.expect("First.")
+            follower.expect("another process holds this session")
+            follower.type("two" + ENTER)
+            holder.expect("> two")
+            holder.expect("Second.")
+            follower.expect("Second.")
+            holder.expect("$0.00")
+            leave(holder)
+            follower.expect("this one goes on")
+            follower.type("three" + ENTER)
+            follower.expect("Third.")
+            follower.expect("$0.00")
+            leave(follower)
+
+
+def test_a_resumed_session_shows_its_last_exchange_and_no_more(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "First."}, {"text": "Second."})
+    run("run", "one", "--model", model, cwd=workspace)
+    run("resume", "--message", "two", "--model", model, cwd=workspace)
+    with terminal("resume", "--model", model, cwd=workspace) as talk:
+        talk.expect("> two")
+        talk.expect("Second.")
+        assert "First." not in talk.text
+        leave(talk)
+
+
+def test_slash_commands(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "Hello."})
+    with terminal("--model", model, cwd=workspace) as talk:
+        talk.expect("mode ask")
+        talk.type("/cost" + ENTER)
+        talk.expect("no session yet")
+        talk.type("/sesions" + ENTER)
+        talk.expect("Did you mean /sessions?")
+        talk.type("/mode plan" + ENTER)
+        talk.expect("mode      plan")
+        talk.type("hi" + ENTER)
+        talk.expect("Hello.")
+        talk.expect("$0.00")
+        talk.type("/rename the cart" + ENTER)
+        talk.expect("title     the cart")
+        talk.type("/sessions" + ENTER)
+        talk.expect("1 turns")
+        talk.type(f"/export {tmp_path / 'kept'}" + ENTER)
+        talk.expect("exported")
+        talk.type("/clear" + ENTER)
+        talk.expect("session begins with your next message")
+        talk.type("/resume cart" + ENTER)
+        talk.expect("Hello.")
+        talk.type("/quit" + ENTER)
+        assert talk.end() == 0
+    assert (tmp_path / "kept").exists()
+
+
+def test_no_colour_where_none_is_wanted(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "It is **bold**."})
+    with terminal("--model", model, "hi", cwd=workspace, NO_COLOR="1") as talk:
+        talk.expect("It is **bold**.")
+        talk.expect("$0.00")
+        leave(talk)
+        assert "\x1b[36m" not in talk.raw
+
+
+def test_no_model_is_told_and_the_conversation_stays_open(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "Here I am."})
+    with terminal(cwd=workspace) as talk:
+        talk.expect("There is no model to answer")
+        talk.type(f"/model {model}" + ENTER)
+        talk.expect("chosen in this session")
+        talk.type("hi" + ENTER)
+        talk.expect("Here I am.")
+        talk.expect("$0.00")
+        leave(talk)

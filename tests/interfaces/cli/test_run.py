@@ -1,0 +1,166 @@
+"""`handrail run`: one turn, its output and its exit status."""
+
+import hashlib
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interfaces.cli.program import DEADLINE, command, environment, run, script
+from tests.models.fake_server import FakeServer, Reply
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "cart.py").write_text("def total():\n    return 1\n")
+    return folder
+
+
+def edit_call(workspace: Path) -> dict[str, Any]:
+    """A call that changes cart.py as it is now."""
+    digits = hashlib.sha256((workspace / "cart.py").read_bytes()).hexdigest()[:12]
+    edits = [{"search": "return 1", "replace": "return 2"}]
+    return {"name": "edit", "arguments": {"path": "cart.py", "base_hash": digits, "edits": edits}}
+
+
+READ = {"text": "I look.", "calls": [{"name": "read", "arguments": {"path": "cart.py"}}]}
+
+
+def test_the_answer_is_on_stdout_and_progress_on_stderr(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, READ, {"text": "It returns **1**.\n"})
+    done = run("run", "what does it return?", "--model", model, cwd=workspace)
+    assert (done.returncode, done.stdout) == (0, "It returns **1**.\n")
+    assert "read      cart.py" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.promise("TERM-6")
+def test_json_is_one_event_a_line(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, READ, {"text": "Done."})
+    done = run("run", "look", "--json", "--model", model, cwd=workspace)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert [event["type"] for event in events] == [
+        "session_started",
+        "user_message",
+        "turn_started",
+        "request_started",
+        "answered",
+        "tool_started",
+        "tool_finished",
+        "request_started",
+        "answered",
+        "turn_finished",
+    ]
+    assert all(event["at"] > 0 for event in events)
+    assert events[1]["text"] == "look"
+
+
+def test_the_task_may_come_from_stdin(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "ok"})
+    done = run("run", "-", "--json", "--model", model, cwd=workspace, stdin="first line\nsecond ü\n")
+    message = json.loads(done.stdout.splitlines()[1])
+    assert message["text"].startswith("first line\nsecond ü")
+
+
+@pytest.mark.promise("TERM-5")
+def test_what_would_be_asked_is_refused_and_the_status_says_so(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, READ, {"calls": [edit_call(workspace)]}, {"text": "I could not."})
+    done = run("run", "change it", "--model", model, cwd=workspace)
+    assert (done.returncode, done.stdout) == (3, "I could not.\n")
+    assert "nobody_to_ask" in done.stderr
+    assert "return 1" in (workspace / "cart.py").read_text()
+
+
+def test_a_mode_that_allows_it_does_it(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, READ, {"calls": [edit_call(workspace)]}, {"text": "Done."})
+    done = run("run", "change it", "--mode", "edit", "--model", model, cwd=workspace)
+    assert done.returncode == 0
+    assert "return 2" in (workspace / "cart.py").read_text()
+    assert "2 +     return 2" in done.stderr
+
+
+def test_a_failed_turn_says_why_and_is_status_1(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"error": {"kind": "authenticate", "message": "The key was refused."}})
+    done = run("run", "hi", "--model", model, cwd=workspace)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "The key was refused." in done.stderr
+
+
+def test_a_wrong_key_is_told_with_what_to_do(workspace: Path, home: Path) -> None:
+    body = b'{"error": {"message": "invalid x-api-key", "type": "authentication_error"}}'
+    with FakeServer([Reply(body, status=401, content_type="application/json")] * 3) as server:
+        settings = home / "handrail" / "config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f'[connections.mine]\nbase_url = "{server.url}/v1"\nkey_env = ["MINE_KEY"]\n')
+        done = run("run", "hi", "--model", "mine/some-model", cwd=workspace, MINE_KEY="wrong-key")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "MINE_KEY" in done.stderr
+    assert "wrong-key" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_limit_is_status_4(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, READ, READ, {"text": "never"})
+    done = run("run", "look", "--max-steps", "1", "--model", model, cwd=workspace)
+    assert done.returncode == 4
+    assert "never" not in done.stdout
+    assert "limit reached" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_cleanly(number: signal.Signals, workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "a b c d e f g h i j k l m n o p", "chunk_delay_ms": 1000})
+    process = subprocess.Popen(
+        command("run", "count", "--json", "--model", model),
+        cwd=workspace,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    for line in process.stdout:
+        if json.loads(line)["type"] == "request_started":
+            break
+    process.send_signal(number)
+    out, error = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 130
+    last = json.loads(out.splitlines()[-1])
+    assert (last["type"], last["reason"]) == ("turn_finished", "cancelled")
+    assert error == ""
+
+
+def test_a_reader_that_leaves_is_no_crash(workspace: Path, tmp_path: Path, home: Path) -> None:
+    model = script(tmp_path, READ, {"text": "Done."})
+    process = subprocess.Popen(
+        command("run", "look", "--json", "--model", model),
+        cwd=workspace,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout
+    process.stdout.close()
+    _, error = process.communicate(timeout=DEADLINE)
+    assert error == b""
+    assert not (home / "handrail" / "crashes").exists()
+
+
+def test_a_session_goes_on_from_the_shell(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "First."}, {"text": "Second."}, {"text": "Third."})
+    run("run", "one", "--model", model, cwd=workspace)
+    again = run("resume", "--message", "one", "--json", "--model", model, cwd=workspace)
+    events = [json.loads(line) for line in again.stdout.splitlines()]
+    assert [event["text"] for event in events if event["type"] == "answered"] == ["Second."]
+    listed = json.loads(run("sessions", "--json", cwd=workspace).stdout)
+    third = run("run", "three", "--session", listed["id"], "--model", model, cwd=workspace)
+    assert third.stdout == "Third.\n"

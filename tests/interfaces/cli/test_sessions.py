@@ -1,0 +1,99 @@
+"""Commands of the shell about sessions and settings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.cli.program import run, script
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    return script(tmp_path, *({"text": f"Answer {number}."} for number in (1, 2, 3)))
+
+
+def session(workspace: Path, model: str, *messages: str) -> str:
+    """The id of a session in which this was said."""
+    run("run", messages[0], "--model", model, cwd=workspace)
+    for message in messages[1:]:
+        run("resume", "--message", message, "--model", model, cwd=workspace)
+    return str(json.loads(run("sessions", "--json", cwd=workspace).stdout.splitlines()[0])["id"])
+
+
+def test_sessions_are_listed_with_title_and_turns(tmp_path: Path, model: str) -> None:
+    found = session(tmp_path, model, "why does it fail?", "go on")
+    listed = run("sessions", cwd=tmp_path).stdout
+    assert found in listed
+    assert "2 turns" in listed
+    assert "why does it fail?" in listed
+
+
+def test_a_session_is_renamed_deleted_and_brought_back(tmp_path: Path, model: str) -> None:
+    found = session(tmp_path, model, "hello")
+    assert run("sessions", "rename", found[:14], "the", "cart", cwd=tmp_path).returncode == 0
+    assert "the cart" in run("sessions", cwd=tmp_path).stdout
+    assert run("sessions", "delete", "the cart", cwd=tmp_path).returncode == 0
+    assert run("sessions", cwd=tmp_path).stdout == ""
+    assert "deleted the cart" in run("sessions", "--all", cwd=tmp_path).stdout
+    assert run("sessions", "restore", found, cwd=tmp_path).returncode == 0
+    assert "the cart" in run("sessions", cwd=tmp_path).stdout
+
+
+def test_a_fork_goes_its_own_way(tmp_path: Path, model: str) -> None:
+    found = session(tmp_path, model, "one", "two")
+    forked = run("fork", found, "--turn", "1", cwd=tmp_path).stdout.strip()
+    said = run("resume", forked, "--message", "other", "--model", model, cwd=tmp_path).stdout
+    assert said == "Answer 2.\n"
+    turns = {each["id"]: each["turns"] for each in map(json.loads, run_lines(tmp_path))}
+    assert turns == {found: 2, forked: 2}
+
+
+def run_lines(workspace: Path) -> list[str]:
+    return run("sessions", "--json", cwd=workspace).stdout.splitlines()
+
+
+def test_an_exported_session_goes_on_in_another_folder(tmp_path: Path, model: str) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    found = session(here, model, "one", "two")
+    assert run("export", found, str(tmp_path / "kept"), cwd=here).returncode == 0
+    imported = run("import", str(tmp_path / "kept"), "-C", str(there), cwd=here).stdout.strip()
+    said = run("resume", imported, "--message", "three", "--model", model, cwd=there).stdout
+    assert said == "Answer 3.\n"
+
+
+def test_a_cut_export_brings_nothing_in(tmp_path: Path, model: str) -> None:
+    found = session(tmp_path, model, "one")
+    kept = tmp_path / "kept"
+    run("export", found, str(kept), cwd=tmp_path)
+    kept.write_bytes(kept.read_bytes()[:-30])
+    done = run("import", str(kept), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(run_lines(tmp_path)) == 1
+
+
+def test_a_setting_is_set_and_shown_with_its_place(tmp_path: Path, home: Path) -> None:
+    settings = home / "handrail" / "config.toml"
+    assert run("config", "path", cwd=tmp_path).stdout == f"{settings}\n"
+    assert run("config", "set", "limits.usd", "0.5", cwd=tmp_path).returncode == 0
+    assert run("config", "get", "limits.usd", cwd=tmp_path).stdout == "0.5\n"
+    shown = run("config", cwd=tmp_path, HANDRAIL_MODE="plan").stdout.splitlines()
+    assert any("limits.usd" in row and f"{settings}:2" in row for row in shown)
+    assert any(row.startswith("mode ") and "HANDRAIL_MODE" in row for row in shown)
+
+
+def test_the_default_model_is_shown_with_its_reason_and_can_be_set(tmp_path: Path, model: str) -> None:
+    assert run("model", model, cwd=tmp_path).returncode == 0
+    assert run("model", cwd=tmp_path).stdout == f"{model} (set in your settings)\n"
+    assert run("run", "hi", cwd=tmp_path).stdout == "Answer 1.\n"
+
+
+def test_the_doctor_names_what_is_wrong_and_its_status_says_so(tmp_path: Path, model: str) -> None:
+    well = run("doctor", "--model", model, cwd=tmp_path)
+    assert well.returncode == 0
+    assert "model      ok" in well.stdout
+    ill = run("doctor", cwd=tmp_path)
+    assert ill.returncode == 1
+    assert "model      fail" in ill.stdout
