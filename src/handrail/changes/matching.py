@@ -80,9 +80,7 @@ def _line(text: str, position: int) -> int:
 def _absent(path: str, text: str, edit: Edit) -> str:
     if edit.replace.strip() and edit.replace in text:
         line = _line(text, text.find(edit.replace))
-        return (
-            f"the search text is not in {path}, but the replacement is, at line {line}: is it done?"
-        )
+        return f"the search text is not in {path}, but the replacement is, at line {line}: is it done?"
     hint = _nearest(text, edit.search)
     return f"the search text is not in {path}.{hint} Copy it from the file as it is now."
 

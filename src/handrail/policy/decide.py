@@ -22,7 +22,8 @@ def decide(facts: Facts) -> Decision:
     for decision in said:
         if isinstance(decision, Deny):
             return decision
-    asked = next((decision for decision in said if isinstance(decision, Ask)), None)
+    # The last to ask gives the reason: what an earlier rule minds is moot while the mode asks anyway.
+    asked = next((decision for decision in reversed(said) if isinstance(decision, Ask)), None)
     if asked is None or facts.always:
         return ALLOW
     return asked if facts.answerable else nobody_to_ask(facts, asked)

@@ -52,8 +52,8 @@ def address_of(url: str) -> Address:
     return Address(parts.scheme, parts.hostname, port or DEFAULT_PORTS[parts.scheme])
 
 
-async def resolved(address: Address, *, private: bool) -> str:
-    """An IP of the host, looked up once so that what is checked is what is connected to."""
+async def resolved(address: Address, *, private: bool) -> list[str]:
+    """IPs of the host, looked up once so that what is checked is what is connected to."""
     try:
         found = await anyio.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -64,7 +64,7 @@ async def resolved(address: Address, *, private: bool) -> str:
             f"{address.host} is this machine or in its network: fetched only when the user wrote the URL."
             " Ask the user for it."
         )
-    return numbers[0]
+    return list(dict.fromkeys(numbers))
 
 
 def is_public(number: str) -> bool:

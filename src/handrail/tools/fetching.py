@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import httpx2
 
 SECONDS = 20.0
+"""For everything, redirects included."""
+CONNECT_SECONDS = 5.0
 MOST_BYTES = 1_000_000
 MOST_CHARACTERS = 12_000
 REDIRECTS = 5
@@ -73,7 +75,8 @@ async def get(url: str, trusted: Address | None) -> Page:
     """The page, redirects followed and each one checked; only `trusted` may lie in a private network."""
     import httpx2
 
-    async with httpx2.AsyncClient(trust_env=False, timeout=SECONDS, headers=HEADERS) as client:
+    timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
+    async with httpx2.AsyncClient(trust_env=False, timeout=timeout, headers=HEADERS) as client:
         for _ in range(REDIRECTS + 1):
             try:
                 found = await _get_once(client, url, trusted)
@@ -89,14 +92,9 @@ async def get(url: str, trusted: Address | None) -> Page:
 
 async def _get_once(client: "httpx2.AsyncClient", url: str, trusted: Address | None) -> Page | str:
     """The page, or where it says to look instead."""
-    import httpx2
-
     address = address_of(url)
-    number = await resolved(address, private=address == trusted)
-    target = httpx2.URL(url).copy_with(host=number, fragment=None)
-    request = client.build_request("GET", target, headers={"host": address.netloc})
-    request.extensions["sni_hostname"] = address.host
-    response = await client.send(request, stream=True)
+    numbers = await resolved(address, private=address == trusted)
+    response = await _connected(client, url, address, numbers)
     try:
         where = response.headers.get("location")
         if response.is_redirect and where:
@@ -111,6 +109,24 @@ async def _get_once(client: "httpx2.AsyncClient", url: str, trusted: Address | N
     kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     cut, charset = len(data) > MOST_BYTES, response.charset_encoding or "utf-8"
     return Page(url, response.status_code, kind, bytes(data[:MOST_BYTES]), cut, charset)
+
+
+async def _connected(
+    client: "httpx2.AsyncClient", url: str, address: Address, numbers: list[str]
+) -> "httpx2.Response":
+    """The beginning of an answer, from the first of the checked IPs that takes the connection."""
+    import httpx2
+
+    for number in numbers:
+        target = httpx2.URL(url).copy_with(host=number, fragment=None)
+        request = client.build_request("GET", target, headers={"host": address.netloc})
+        request.extensions["sni_hostname"] = address.host
+        try:
+            return await client.send(request, stream=True)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            if number == numbers[-1]:
+                raise
+    raise NotFetched(f"{address.host} has no address.")
 
 
 def outcome_of(page: Page) -> Outcome:

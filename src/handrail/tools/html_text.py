@@ -4,9 +4,9 @@ import re
 from html.parser import HTMLParser
 
 SILENT = {"script", "style", "noscript", "template", "svg", "head", "iframe", "object"}
-BLOCKS = frozenset(
-    "address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6"
-    " header hr li main nav ol p pre section table td th tr ul".split()  # noqa: SIM905
+BLOCK = re.compile(
+    r"address|article|aside|blockquote|br|d[dlt]|div|fieldset|figcaption|figure|footer|form|h[1-6]|header|hr|li"
+    r"|main|nav|ol|p|pre|section|table|t[dhr]|ul"
 )
 KEEPS_SPACE = {"pre", "textarea"}
 
@@ -35,7 +35,7 @@ class _Reader(HTMLParser):
         elif tag == "body":
             # A head that was never closed must not silence the page.
             self._open = [name for name in self._open if name not in ("head", "title")]
-        if tag in BLOCKS:
+        if BLOCK.fullmatch(tag):
             self.parts.append("\n")
         if tag == "li":
             self.parts.append("- ")
@@ -43,7 +43,7 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in self._open:
             del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]
-        if tag in BLOCKS:
+        if BLOCK.fullmatch(tag):
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:

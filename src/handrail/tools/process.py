@@ -114,17 +114,36 @@ async def _cancel_after_exit(process: Process, scope: anyio.CancelScope) -> None
 async def _stop(process: Process, grace: float) -> bool:
     """End whatever is left of the group; whether there was anything."""
     group = process.pid
-    if not _signal(group, signal.SIGTERM):
+    if not _running(group):
         return False
+    _signal(group, signal.SIGTERM)
     with anyio.move_on_after(grace):
         # No event tells that the last of a group has ended.
-        while _signal(group, 0):  # noqa: ASYNC110
+        while _running(group):  # noqa: ASYNC110
             await anyio.sleep(POLL)
         return True
     _signal(group, signal.SIGKILL)
     with anyio.move_on_after(KILL_AFTER):
         await process.wait()
     return True
+
+
+def _running(group: int) -> bool:
+    """Whether a process of the group runs; one that has ended and waits to be collected does not."""
+    if not _signal(group, 0):
+        return False
+    known = [_state_and_group(path) for path in Path("/proc").glob("[0-9]*/stat")]
+    states = [state for state, number in known if number == str(group)]
+    return not states or any(state not in "ZX" for state in states)
+
+
+def _state_and_group(stat: Path) -> tuple[str, str]:
+    """From what the kernel writes behind a process's name; empty when the process is gone."""
+    try:
+        state, _, group = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return "", ""
+    return state, group
 
 
 def _signal(group: int, number: int) -> bool:

@@ -1,0 +1,131 @@
+from pathlib import Path
+
+import pytest
+
+from handrail.tools.glob_pattern import matcher
+from tests.tools.calls import Bench
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def project(bench: Bench) -> Bench:
+    files = {
+        "src/cart.py": "def total(cart):\n    return sum(cart)\n",
+        "src/deep/tax.py": "TOTAL = 1\n",
+        "tests/test_cart.py": "from src.cart import total\n",
+        "README.md": "total\n",
+        ".github/ci.yml": "run: total\n",
+        ".gitignore": "build/\n*.log\n",
+        "build/out.py": "total\n",
+        "debug.log": "total\n",
+        ".env": "SECRET_total=1\n",
+        ".git/config": "total\n",
+    }
+    for name, text in files.items():
+        path = bench.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return bench
+
+
+async def test_search_finds_text_in_files_that_are_not_ignored(project: Bench) -> None:
+    finished = await project.call("search", pattern="total")
+    files = {line.split(":")[0] for line in finished.content.split("\n") if not line.startswith("[")}
+    assert files == {"src/cart.py", "tests/test_cart.py", "README.md", ".github/ci.yml"}
+    assert "src/cart.py:1:def total(cart):" in finished.content
+    assert finished.summary == "4 hits in 4 files"
+
+
+@pytest.mark.promise("TOOL-5")
+async def test_search_does_not_show_what_stands_in_secret_files(project: Bench) -> None:
+    finished = await project.call("search", pattern="total")
+    assert "SECRET_total" not in finished.content
+    assert "1 hit in files that may hold secrets not shown" in finished.content
+
+
+async def test_search_is_literal_unless_told_otherwise(project: Bench) -> None:
+    assert "src/cart.py:1" in (await project.call("search", pattern="total(")).content
+    assert (await project.call("search", pattern="t.tal")).summary == "no hits"
+    assert (await project.call("search", pattern="sum.c", regex=True)).summary == "1 hit in src/cart.py"
+
+
+async def test_an_invalid_expression_is_refused_with_what_is_wrong(project: Bench) -> None:
+    finished = await project.call("search", pattern="total(", regex=True)
+    assert finished.error is not None
+    assert finished.error.reason == "invalid_arguments"
+    assert "unclosed group" in finished.content
+
+
+@pytest.mark.parametrize(("glob", "files"), [("*.py", 2), ("src/**", 1), ("*", 4)])
+async def test_search_can_be_narrowed_and_ignored_files_stay_out(
+    project: Bench, glob: str, files: int
+) -> None:
+    finished = await project.call("search", pattern="total", glob=glob)
+    found = {line.split(":")[0] for line in finished.content.split("\n") if not line.startswith("[")}
+    assert len(found) == files
+    assert "build/" not in finished.content
+
+
+async def test_search_takes_a_pattern_that_looks_like_an_option(project: Bench) -> None:
+    (project.root / "a").write_text("--files\n")
+    assert (await project.call("search", pattern="--files")).summary == "1 hit in a"
+
+
+async def test_search_does_not_follow_links_out_of_the_workspace(project: Bench, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "f").write_text("needle\n")
+    (project.root / "door").symlink_to(tmp_path / "out")
+    assert (await project.call("search", pattern="needle")).summary == "no hits"
+
+
+async def test_many_and_wide_hits_are_cut(project: Bench) -> None:
+    for number in range(10):
+        (project.root / f"f{number}").write_text(f"needle {'x' * 5_000}\n" * 100)
+    finished = await project.call("search", pattern="needle")
+    assert finished.summary.startswith("more than 100 hits")
+    assert "cut after 100 hits" in finished.content
+    assert len(finished.content) < 13_000
+
+
+async def test_searching_nowhere_is_refused(project: Bench) -> None:
+    finished = await project.call("search", pattern="x", path="nowhere")
+    assert finished.status == "refused"
+
+
+async def test_glob_finds_files_by_name(project: Bench) -> None:
+    assert (await project.call("glob", pattern="*.py")).content == (
+        "src/cart.py\nsrc/deep/tax.py\ntests/test_cart.py"
+    )
+    assert (await project.call("glob", pattern="*.py", path="src")).content == "src/cart.py\nsrc/deep/tax.py"
+    assert (await project.call("glob", pattern="*.log")).summary == "no files"
+
+
+async def test_list_shows_a_folder(project: Bench) -> None:
+    assert (await project.call("list", path="src")).content == "cart.py  38 bytes\ndeep/"
+    assert (await project.call("list", path="src/cart.py")).status == "refused"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("*.py", "a.py", True),
+        ("*.py", "deep/er/a.py", True),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/b/a.py", False),
+        ("src/**/*.py", "src/a.py", True),
+        ("src/**/*.py", "src/b/c/a.py", True),
+        ("src/**", "src/b/c", True),
+        ("**/test_*.py", "test_a.py", True),
+        ("*.{ts,tsx}", "a.tsx", True),
+        ("*.{ts,tsx}", "a.js", False),
+        ("[ab].py", "a.py", True),
+        ("[!ab].py", "a.py", False),
+        ("?.py", "ab.py", False),
+        ("a{.py", "a{.py", True),
+        ("[z-a].py", "[z-a].py", True),
+        ("a.py", "axpy", False),
+    ],
+)
+async def test_patterns_mean_what_people_expect(pattern: str, path: str, fits: bool) -> None:
+    assert matcher(pattern)(path) is fits

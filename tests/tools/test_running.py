@@ -1,0 +1,225 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from handrail.protocol.ids import new_id
+from handrail.protocol.values import ToolCall
+from handrail.tools.environment import without_secrets
+from handrail.tools.output import Output
+from handrail.tools.process import run_process
+from tests.tools.calls import Bench
+
+pytestmark = pytest.mark.anyio
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not collected by its parent does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+async def ended(pid: int) -> bool:
+    with anyio.move_on_after(10):
+        while alive(pid):
+            await anyio.sleep(0.01)
+        return True
+    return False
+
+
+@pytest.fixture
+def bench(make_bench: Callable[..., Bench]) -> Bench:
+    return make_bench("auto")
+
+
+async def test_output_of_both_kinds_comes_back_with_the_exit_status(bench: Bench) -> None:
+    finished = await bench.call("run", command="echo out; echo err >&2; exit 3")
+    assert finished.status == "failed"
+    assert finished.summary.startswith("exit 3 in ")
+    assert finished.content.split("\n")[1:] == ["out", "err"]
+    assert finished.shown == "out\nerr"
+
+
+async def test_a_command_runs_in_the_workspace_without_input(bench: Bench) -> None:
+    finished = await bench.call("run", command="pwd; cat; echo done")
+    assert finished.content.split("\n")[1:] == [str(bench.root), "done"]
+
+
+async def test_a_command_that_ends_by_a_signal_says_which(bench: Bench) -> None:
+    assert (await bench.call("run", command="kill -9 $$")).summary.startswith("ended by signal 9")
+
+
+@pytest.mark.promise("TOOL-6")
+async def test_a_time_limit_stops_the_command_and_its_children(bench: Bench) -> None:
+    command = "sleep 300 & echo $! > child; (trap '' TERM; echo $BASHPID > stubborn; sleep 300); wait"
+    finished = await bench.call("run", command=command, timeout=0.5)
+    assert finished.error is not None
+    assert finished.error.reason == "timeout"
+    for name in ("child", "stubborn"):
+        assert await ended(int((bench.root / name).read_text()))
+
+
+async def test_background_children_neither_hang_the_call_nor_outlive_it(bench: Bench) -> None:
+    with anyio.fail_after(20):
+        finished = await bench.call("run", command="sleep 300 & echo $! > child; echo started", timeout=60)
+    assert finished.status == "ok"
+    assert "started" in finished.content
+    assert "background were stopped" in finished.content
+    assert await ended(int((bench.root / "child").read_text()))
+
+
+async def test_a_child_that_left_the_group_does_not_hang_the_call(bench: Bench) -> None:
+    with anyio.fail_after(20):
+        finished = await bench.call(
+            "run", command="setsid sleep 300 & echo $! > child; echo started", timeout=60
+        )
+    assert finished.status == "ok"
+    os.kill(int((bench.root / "child").read_text()), 9)
+
+
+@pytest.mark.promise("TOOL-7")
+async def test_cancelling_stops_the_whole_group(bench: Bench) -> None:
+    arguments = {"command": "sleep 300 & echo $! > child; echo begun; wait"}
+    call = bench.wanted(ToolCall(id=new_id("call"), name="run", arguments=arguments))
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.gate.run, call, bench.turn_id)
+            while "begun" not in bench.session.live.text(call.id, "output"):
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+    assert await ended(int((bench.root / "child").read_text()))
+
+
+async def test_a_command_that_closes_its_output_is_waited_for(bench: Bench) -> None:
+    await bench.call("run", command="exec >&- 2>&-; sleep 0.3; touch done")
+    assert (bench.root / "done").exists()
+
+
+async def test_colours_and_control_characters_do_not_reach_the_screen(bench: Bench) -> None:
+    finished = await bench.call("run", command=r"printf '\033[31mred\033[0m\033]0;title\007\r\nx\a\n'")
+    assert finished.shown == "red\nx"
+
+
+async def test_bytes_that_are_no_text_do_not_break_the_log(bench: Bench) -> None:
+    finished = await bench.call("run", command=r"printf '\377\376\000ok'")
+    assert finished.content.endswith("ok")
+
+
+@pytest.mark.promise("TOOL-8")
+async def test_secrets_of_the_environment_do_not_reach_commands(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "MY_SECRET_X", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY"]
+    names += ["GOOGLE_APPLICATION_CREDENTIALS", "SIGNING_KEY"]
+    for name in names:
+        monkeypatch.setenv(name, "hunter2")
+    monkeypatch.setenv("DATABASE_URL", "postgres://me:hunter2@localhost/x")
+    monkeypatch.setenv("KEYBOARD", "dvorak")
+    finished = await bench.call("run", command="env")
+    assert "hunter2" not in finished.content
+    assert "KEYBOARD=dvorak" in finished.content
+
+
+def test_what_is_no_secret_stays_in_the_environment() -> None:
+    kept = {"PATH": "/bin", "HOME": "/home/me", "LANG": "C", "MONKEY": "x", "URL": "http://host/a"}
+    assert without_secrets(kept).items() >= kept.items()
+
+
+async def test_output_streams_while_the_command_runs_up_to_a_limit(bench: Bench) -> None:
+    call = bench.wanted(
+        ToolCall(id=new_id("call"), name="run", arguments={"command": "seq 1 100000; touch done; sleep 60"})
+    )
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.gate.run, call, bench.turn_id)
+            while not (bench.root / "done").exists():
+                await anyio.sleep(0.01)
+            streamed = bench.session.live.text(call.id, "output")
+            tasks.cancel_scope.cancel()
+    assert streamed.startswith("1\n2\n3\n")
+    assert len(streamed) < 70_000
+
+
+BIG = """
+import asyncio, resource, sys
+from pathlib import Path
+from tests.tools.calls import open_bench
+
+async def main():
+    bench = open_bench(Path(sys.argv[1]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    command = "head -c 1000000000 /dev/zero | tr '\\\\0' x; echo end"
+    finished = await bench.call("run", command=command, timeout=120)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    size = bench.session.log.path.stat().st_size
+    assert finished.status == "ok", finished
+    assert finished.content.endswith("end"), finished.content[-100:]
+    blob = bench.session.log.blob(finished.output)
+    assert b"bytes were not kept" in blob and len(blob) < 17_000_000, len(blob)
+    bench.close()
+    print(after - before, size)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.promise("TOOL-9")
+def test_a_gigabyte_of_output_fills_neither_memory_nor_disk(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BIG, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": "src:."},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    grown, size = map(int, done.stdout.split())
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert grown * unit < 120_000_000
+    assert size < 20_000_000
+
+
+async def test_a_reader_that_had_enough_stops_the_program(tmp_path: Path) -> None:
+    chunks: list[bytes] = []
+
+    def take(chunk: bytes) -> bool:
+        chunks.append(chunk)
+        return False
+
+    with anyio.fail_after(20):
+        done = await run_process(["yes"], folder=tmp_path, environment=os.environ, timeout=60, take=take)
+    assert len(chunks) == 1
+    assert not done.timed_out
+
+
+async def test_no_descriptor_or_process_is_left(bench: Bench) -> None:
+    await bench.call("run", command="true")
+    before = set(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        await bench.call("run", command="echo x", timeout=5)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("chunks", "ends"),
+    [
+        (["ab", "cd"], "abcd"),
+        (["abcdefgh", "ijklmnop"], "abcd\n[… 8 bytes left out …]\nmnop"),
+        (["abcdefghijkl", "mnopqrstuvwxyz"], "abcd\n[… 18 bytes left out …]\nwxyz"),
+        (["abcdefghij", "k"], "abcd\n[… 3 bytes left out …]\nhijk"),
+    ],
+)
+def test_start_and_end_of_the_output_are_kept(chunks: list[str], ends: str) -> None:
+    output = Output(cap=10, tail=6)
+    for chunk in chunks:
+        output.add(chunk.encode())
+    assert output.ends(8) == ends
+    assert len(output.whole().replace("[… 10 bytes were not kept …]".encode(), b"")) <= 18
