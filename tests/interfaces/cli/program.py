@@ -58,9 +58,10 @@ def script(folder: Path, *answers: dict[str, Any], name: str = "script.json") ->
 class Terminal:
     """A process in a terminal of 80 columns and 24 rows; `text` is all it has written, escapes left out."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", master: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", master: int, slave: int) -> None:
         self.process = process
         self._master = master
+        self._slave = slave
         self._raw = b""
         self._seen = 0
 
@@ -85,23 +86,24 @@ class Terminal:
         self._seen = at + len(words)
         return self.text[:at]
 
+    def echoes(self) -> bool:
+        """Whether the terminal is as a shell wants it."""
+        return bool(termios.tcgetattr(self._slave)[3] & termios.ECHO)
+
     def end(self) -> int:
         """Wait until the process has ended; its status."""
         deadline = time.monotonic() + DEADLINE
-        while self._read(deadline):
-            pass
-        return self.process.wait(timeout=DEADLINE)
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self._read(min(deadline, time.monotonic() + 0.05))
+        self._read(time.monotonic())
+        return self.process.wait(timeout=0.1)
 
     def _read(self, deadline: float) -> bool:
         ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return False
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # Linux says so when the last process has closed the other side
-            return False
-        self._raw += data
-        return bool(data)
+        self._raw += os.read(self._master, 65536)
+        return True
 
 
 @contextmanager
@@ -118,11 +120,11 @@ def terminal(*arguments: str, cwd: Path, **changes: str) -> Iterator[Terminal]:
         env=environment(**changes),
         start_new_session=True,
     )
-    os.close(slave)
     try:
-        yield Terminal(process, master)
+        yield Terminal(process, master, slave)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(timeout=DEADLINE)
         os.close(master)
+        os.close(slave)

@@ -166,6 +166,27 @@ def test_a_resumed_session_shows_its_last_exchange_and_no_more(workspace: Path, 
         leave(talk)
 
 
+def test_a_question_is_answered_by_the_number_of_an_option(workspace: Path, tmp_path: Path) -> None:
+    asks = {"name": "ask_user", "arguments": {"question": "Which one?", "options": ["red", "blue"]}}
+    model = script(tmp_path, {"calls": [asks]}, {"when": "blue", "text": "So blue it is."})
+    with terminal("--model", model, "ask me", cwd=workspace) as talk:
+        talk.expect("Which one?")
+        talk.expect("answer >")
+        talk.type("2" + ENTER)
+        talk.expect("answer    blue")
+        talk.expect("So blue it is.")
+        leave(talk)
+
+
+def test_an_end_from_outside_gives_the_terminal_back(workspace: Path, tmp_path: Path) -> None:
+    with terminal("--model", script(tmp_path, SLOW), "count", cwd=workspace) as talk:
+        talk.expect("one")
+        assert not talk.echoes()
+        talk.process.terminate()
+        assert talk.end() == 0
+        assert talk.echoes()
+
+
 def test_slash_commands(workspace: Path, tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "Hello."})
     with terminal("--model", model, cwd=workspace) as talk:
@@ -182,7 +203,7 @@ def test_slash_commands(workspace: Path, tmp_path: Path) -> None:
         talk.type("/rename the cart" + ENTER)
         talk.expect("title     the cart")
         talk.type("/sessions" + ENTER)
-        talk.expect("1 turns")
+        talk.expect("1 turn ")
         talk.type(f"/export {tmp_path / 'kept'}" + ENTER)
         talk.expect("exported")
         talk.type("/clear" + ENTER)

@@ -19,6 +19,7 @@ from handrail.protocol.events import (
     TurnStarted,
 )
 
+LONG_SECONDS = 10.0
 OUTPUT_LINES = 3
 OUTPUT_KEPT = 4000
 
@@ -38,6 +39,12 @@ class Activity:
     def running(self) -> bool:
         """Whether a turn is."""
         return self.turn_since > 0
+
+    def rings(self, recorded: Recorded, opened: float) -> bool:
+        """Whether this event ends, or halts, a turn so long that the user may be looking elsewhere."""
+        halts = isinstance(recorded.event, TurnFinished | ApprovalAsked | QuestionAsked)
+        new = recorded.at >= opened
+        return halts and new and self.running and recorded.at - self.turn_since > LONG_SECONDS
 
     def saw(self, recorded: Recorded) -> None:
         """Take in an event."""
@@ -74,8 +81,8 @@ class Activity:
         self._now("stopping", "", now)
 
     def lines(self, now: float, width: int) -> list[Line]:
-        """The status, from the first second on, and the last lines of a command's output."""
-        if not self.word or (now - self.since < 1 and not self.output):
+        """The status, once the turn takes longer than a second, and the end of a command's output."""
+        if not self.word or now - self.turn_since < 1:
             return []
         tail = self.output.rstrip().splitlines()[-OUTPUT_LINES:]
         rows = [line((DIM, BODY_INDENT + fit(one, width - len(BODY_INDENT)))) for one in tail]

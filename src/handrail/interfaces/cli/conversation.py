@@ -37,8 +37,6 @@ from handrail.protocol.events import (
 Action = Callable[[], Awaitable[None]]
 
 TICK_SECONDS = 0.25
-LONG_SECONDS = 10.0
-"""After so long the user may be looking elsewhere, and the bell rings."""
 TWICE_SECONDS = 2.0
 PAUSE_SECONDS = 0.4
 """A key is an answer only when no text was typed just before: it may be a word going on."""
@@ -253,29 +251,23 @@ class Conversation:
                 self._prompt.refresh()
 
     def _saw(self, recorded: Recorded) -> None:
-        turn_since = self._activity.turn_since
+        if self._activity.rings(recorded, self._opened):
+            self._prompt.bell()
         self._activity.saw(recorded)
         match recorded.event:
             case UserMessage() as event if event.text in self._queued:
                 self._queued.remove(event.text)
             case ApprovalAsked() as event:
                 self._approvals[event.approval_id] = event
-                self._ring(recorded, turn_since)
             case ApprovalAnswered() as event:
                 self._approvals.pop(event.approval_id, None)
             case QuestionAsked() as event:
                 self._questions[event.question_id] = event
-                self._ring(recorded, turn_since)
             case QuestionAnswered() as event:
                 self._questions.pop(event.question_id, None)
             case TurnFinished():
                 self._approvals, self._questions, self._rejecting = {}, {}, ""
-                self._ring(recorded, turn_since)
         self._prompt.write(self._screen.show(recorded.event))
-
-    def _ring(self, recorded: Recorded, turn_since: float) -> None:
-        if recorded.at >= self._opened and turn_since and recorded.at - turn_since > LONG_SECONDS:
-            self._prompt.bell()
 
     async def _tick(self) -> None:
         """Let clocks go on, and say when the session comes to this terminal or is in another."""

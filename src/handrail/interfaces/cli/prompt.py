@@ -3,8 +3,9 @@
 Everything finished goes above it, into the terminal's own scrollback: no alternate screen, nothing redrawn.
 """
 
+import asyncio
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
@@ -92,6 +93,7 @@ class Prompt:
         self._listener = listener
         self._output = output
         self._colour = colour
+        self._left = False
         self.buffer = Buffer(
             multiline=True,
             history=FileHistory(str(history)),
@@ -115,10 +117,26 @@ class Prompt:
         self._application.ttimeoutlen = 0.05
 
     async def run(self) -> None:
-        """Show the prompt until `leave`."""
-        await self._application.run_async(set_exception_handler=False)
+        """Show the prompt until `leave`. What goes wrong while a key is handled or a line drawn is raised."""
+        loop = asyncio.get_running_loop()
+        failures: list[BaseException] = []
+
+        def failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            if "handle" in context and "exception" in context:
+                failures.append(context["exception"])
+                self.leave()
+
+        loop.set_exception_handler(failed)
+        try:
+            if not self._left:
+                await self._application.run_async(set_exception_handler=False)
+        finally:
+            loop.set_exception_handler(None)
+        if failures:
+            raise failures[0]
 
     def leave(self) -> None:
+        self._left = True
         if self._application.is_running and not self._application.is_done:
             self._application.exit()
 

@@ -51,6 +51,8 @@ BODY_LINES = 16
 DIFF_LINES = 60
 TELLING = ("path", "command", "pattern", "query", "url", "question")
 """Arguments that say best what a call is about."""
+SHOWN_OTHERWISE = ("todos", "ask_user")
+"""Tools whose success is an event of its own: the list, the answer."""
 
 
 @dataclass
@@ -184,6 +186,8 @@ def tool_line(tool: str, what: str, result: Line, width: int) -> list[Line]:
 
 
 def tool_finished(event: ToolFinished, known: Known, width: int) -> list[Line]:
+    if event.tool in SHOWN_OTHERWISE and event.status == "ok":
+        return []
     changed = diffs.is_diff(event.shown)
     if event.call_id in known.previewed:
         # What it is about stands above, where it was asked.

@@ -14,7 +14,8 @@ def session_lines(infos: "list[SessionInfo]", now: float, width: int) -> list[Li
     rows = []
     for info in infos:
         state = "running " if info.running else "deleted " if info.deleted else ""
-        facts = f"{ago(now - info.touched):>12}  {info.turns:>3} turns  {usd(info.cost_usd):>7}  "
+        turns = f"{info.turns:>3} turn{'s' if info.turns != 1 else ' '}"
+        facts = f"{ago(now - info.touched):>12}  {turns}  {usd(info.cost_usd):>7}  "
         room = width - len(info.id) - 2 - columns(facts) - len(state)
         title = fit(info.title or "(nothing said)", max(10, room))
         rows.append(line((ACCENT, f"{info.id}  "), (DIM, facts), (BOLD, state), title))

@@ -10,7 +10,7 @@ from handrail.interfaces.cli.figures import tokens, usd
 from handrail.interfaces.cli.options import file_named
 from handrail.interfaces.cli.rendering import note, todos
 from handrail.interfaces.cli.session_list import session_lines
-from handrail.interfaces.cli.styles import ACCENT, DIM, line
+from handrail.interfaces.cli.styles import ACCENT, DIM, line, wrap
 from handrail.protocol.commands import (
     Compact,
     CompleteTodo,
@@ -154,10 +154,10 @@ async def export(talk: "Conversation", argument: str) -> None:
 
 async def show_help(talk: "Conversation", _argument: str) -> None:
     for name, command in COMMANDS.items():
-        usage = f"/{name} {command.takes}".rstrip()
-        talk.say([line("  ", (ACCENT, f"{usage:<22}"), command.help)])
-    keys = "Alt-Enter: new line   @path: attach a file   Ctrl-C: stop the turn   Ctrl-D: leave"
-    talk.say([line("  ", (DIM, keys))])
+        usage = f"  {f'/{name} {command.takes}':<20}"
+        talk.say(wrap(line((ACCENT, usage), command.help), talk.width, " " * len(usage)))
+    keys = "  Alt-Enter: new line   @path: attach a file   Ctrl-C: stop the turn   Ctrl-D: leave"
+    talk.say(wrap(line((DIM, keys)), talk.width, "  "))
 
 
 async def clear(talk: "Conversation", _argument: str) -> None:

@@ -1,0 +1,49 @@
+"""What is said to be going on."""
+
+from handrail.interfaces.cli.activity import Activity
+from handrail.interfaces.cli.styles import plain
+from handrail.protocol.events import Delta, Event, Recorded, RequestStarted, TurnStarted
+from tests.interfaces.cli.shown import asked, ended, started
+
+
+def at(seconds: float, event: Event) -> Recorded:
+    return Recorded("session:s", 1, 1000 + seconds, event)
+
+
+BEGIN = TurnStarted(turn_id="t_1", number=1, model="scripted/x", mode="ask")
+REQUEST = RequestStarted(turn_id="t_1", request_id="r_1", message_id="m_1", model="scripted/x")
+
+
+def lines(activity: Activity, seconds: float) -> list[str]:
+    return [plain(row) for row in activity.lines(1000 + seconds, 79)]
+
+
+def test_a_turn_has_a_word_and_a_clock_from_its_first_second_on() -> None:
+    activity = Activity()
+    activity.saw(at(0, BEGIN))
+    activity.saw(at(0, REQUEST))
+    assert lines(activity, 0.5) == []
+    assert lines(activity, 3.2) == ["  asking    scripted/x                 3 s"]
+    activity.heard(Delta("session:s", "m_1", "thinking", 0, "hm"), 1004)
+    assert lines(activity, 75) == ["  thinking  1:11 min"]
+    activity.saw(at(80, ended()))
+    assert lines(activity, 90) == []
+
+
+def test_a_running_command_shows_the_end_of_its_output() -> None:
+    activity = Activity()
+    activity.saw(at(0, BEGIN))
+    activity.saw(at(0, started("run", "make")))
+    for number in range(9):
+        activity.heard(Delta("session:s", "c_1", "output", 0, f"line {number}\n"), 1001)
+    assert [row.strip() for row in lines(activity, 5)[1:]] == ["line 6", "line 7", "line 8"]
+
+
+def test_the_bell_rings_where_a_long_turn_ends_or_waits_and_nowhere_else() -> None:
+    activity = Activity()
+    activity.saw(at(0, BEGIN))
+    assert not activity.rings(at(9, ended()), opened=1000)
+    assert activity.rings(at(11, ended()), opened=1000)
+    assert activity.rings(at(11, asked()), opened=1000)
+    assert not activity.rings(at(11, started("run", "make")), opened=1000)
+    assert not activity.rings(at(11, ended()), opened=1012), "it ended before this terminal was there"
