@@ -19,7 +19,7 @@ from handrail.engine.doctor import Finding, examine
 from handrail.engine.runner import Runner
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
-from handrail.protocol.commands import Command, SetModel
+from handrail.protocol.commands import Command, SetMode, SetModel
 from handrail.protocol.errors import HandrailError, LostHold, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted
 from handrail.protocol.ids import new_id, session_stream
@@ -232,8 +232,13 @@ class App:
 
     def attach(self, session_id: str) -> None:
         """Serve the session from here whenever no other process does."""
-        if session_id not in self._attached:
-            self._serve(Session(self.log, session_id).load())
+        if session_id in self._attached:
+            return
+        session = Session(self.log, session_id).load()
+        wished = self.options.mode
+        if wished and wished != session.state.mode:
+            self.log.put(session.stream, SetMode(mode=wished).model_dump_json())
+        self._serve(session)
 
     def detach(self, session_id: str) -> None:
         """Leave the session to others."""
@@ -262,8 +267,8 @@ class App:
         if isinstance(command, SetModel):
             reference = await self.answerers.check(command.model)
             command = command.model_copy(update={"model": reference})
-        self.log.put(session_stream(session_id), command.model_dump_json())
         self.attach(session_id)
+        self.log.put(session_stream(session_id), command.model_dump_json())
 
     async def follow(self, session_id: str, after: int = 0) -> AsyncIterator[Recorded | Delta]:
         """Events after a sequence number, then everything as it happens, for ever."""
@@ -319,22 +324,24 @@ class App:
         self._tasks.start_soon(self._hold, attachment)
 
     async def _hold(self, attachment: Attachment) -> None:
-        session = attachment.session
         with attachment.scope:
-            while True:
-                try:
-                    if session.try_hold():
-                        await Runner(session, self.workspace, self.turns, self.bell).run()
-                except* LostHold:
-                    pass  # another process serves it now; this one follows
-                except* HandrailError as problems:
-                    attachment.failure = _first(problems)
-                    self.bell.ring()
-                    session.release()
-                    await anyio.sleep_forever()
+            try:
+                await self._serve_in_turn(attachment.session)
+            except* HandrailError as problems:
+                attachment.failure = _first(problems)
+        self.bell.ring()
+
+    async def _serve_in_turn(self, session: Session) -> None:
+        """Serve the session whenever no other process does, until something fails."""
+        while True:
+            try:
+                if session.try_hold():
+                    await Runner(session, self.workspace, self.turns, self.bell).run()
+            except* LostHold:
+                pass  # another process serves it now; this one follows
+            finally:
                 session.release()
-                await anyio.sleep(HOLD_SECONDS)
-        session.release()
+            await anyio.sleep(HOLD_SECONDS)
 
 
 def _first(group: BaseExceptionGroup[Any]) -> Any:

@@ -19,6 +19,9 @@ from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall, Usage
 from handrail.sessions.handle import Session
 
+A_LITTLE = Usage(input_tokens=1, output_tokens=1)
+"""What this costs tells a model that is free from one that is not."""
+
 
 class Retries(NamedTuple):
     """How patient to be with one model."""
@@ -45,8 +48,10 @@ async def ask(asking: Asking, turn_id: str, request_for: Callable[[Model], Reque
     for model in others:
         try:
             return await _ask_patiently(asking, model, turn_id, request_for(model))
-        except ModelProblem:
-            continue  # recorded as an event; the next model is the user's own fallback
+        except ModelProblem as problem:
+            if isinstance(problem, FixRequest) and problem.too_long:
+                raise  # to be compacted first; another model is no answer to that
+            # Recorded as an event; the next model is the user's own fallback.
     return await _ask_patiently(asking, last, turn_id, request_for(last))
 
 
@@ -149,7 +154,7 @@ def _failed(
         retry_in=delay,
         raw=_sha256(answer.raw),
         usage=answer.usage,
-        cost_usd=asking.cost(model, answer.usage) if answer.usage != Usage() or problem.billed else 0.0,
+        cost_usd=_cost(asking, model, answer.usage) if answer.usage != Usage() or problem.billed else 0.0,
     )
 
 
@@ -167,10 +172,17 @@ def _answered(
         calls=_told_apart(answer.calls),
         end=end,
         usage=answer.usage,
-        cost_usd=asking.cost(model, answer.usage),
+        cost_usd=_cost(asking, model, answer.usage),
         seconds=seconds,
         raw=_sha256(answer.raw),
     )
+
+
+def _cost(asking: Asking, model: Model, usage: Usage) -> float | None:
+    """What a request that was billed cost; None when nobody said how many tokens it took."""
+    if usage == Usage() and asking.cost(model, A_LITTLE) != 0.0:
+        return None
+    return asking.cost(model, usage)
 
 
 def _told_apart(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:

@@ -19,13 +19,25 @@ class SessionAsker:
         self._answerable = answerable
 
     async def approval(self, asked: ApprovalAsked) -> ApprovalAnswered:
-        """The decision; asks only once for a call, also when the asking was interrupted by a restart."""
-        state = self._session.state
-        pending = next((each for each in state.approvals.values() if each.call_id == asked.call_id), None)
+        """The decision; asks once for a call, also over a restart, unless it would now do something else."""
+        session = self._session
+        decided = session.state.decided.get(asked.call_id)
+        if decided and decided.answer.decision != "cancelled" and _same(decided.asked, asked):
+            return decided.answer
+        of_call = [each for each in session.state.approvals.values() if each.call_id == asked.call_id]
+        pending = next((each for each in of_call if _same(each, asked)), None)
         if pending is None:
-            self._session.append(asked)
+            outdated = [
+                ApprovalAnswered(approval_id=each.approval_id, decision="cancelled") for each in of_call
+            ]
+            session.append(*outdated, asked)
         wanted = (pending or asked).approval_id
-        return await self._answer(lambda: self._session.state.said.get(wanted))
+
+        def look() -> ApprovalAnswered | None:
+            decided = session.state.decided.get(asked.call_id)
+            return decided.answer if decided and decided.asked.approval_id == wanted else None
+
+        return await self._answer(look)
 
     async def question(self, asked: QuestionAsked) -> QuestionAnswered:
         """The user's answer, or at once that nobody is there to give one."""
@@ -34,11 +46,10 @@ class SessionAsker:
             self._session.append(asked, nobody)
             return nobody
         state = self._session.state
-        pending = next((each for each in state.questions.values() if each.call_id == asked.call_id), None)
-        if pending is None:
+        posed = any(each.call_id == asked.call_id for each in state.questions.values())
+        if not posed and asked.call_id not in state.told:
             self._session.append(asked)
-        wanted = (pending or asked).question_id
-        return await self._answer(lambda: self._session.state.told.get(wanted))
+        return await self._answer(lambda: self._session.state.told.get(asked.call_id))
 
     async def _answer(self, look: Callable[[], Answer | None]) -> Answer:
         while True:
@@ -46,3 +57,8 @@ class SessionAsker:
             if answer := look():
                 return answer
             await ticket.wait()
+
+
+def _same(asked: ApprovalAsked, other: ApprovalAsked) -> bool:
+    """Whether a decision about one holds for the other."""
+    return (asked.tool, asked.summary, asked.preview) == (other.tool, other.summary, other.preview)

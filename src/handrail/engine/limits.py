@@ -19,11 +19,11 @@ def exceeded(turn: TurnState, limits: Limits, now: float) -> str:
     if turn.steps >= limits.steps:
         return f"{turn.steps} requests in one turn (limits.steps). Send a message to go on."
     if tokens >= limits.tokens:
-        return f"{tokens:,} tokens in one turn (limits.tokens). Send a message to go on."
+        return f"{tokens:,} tokens in one turn (limits.turn_tokens). Send a message to go on."
     if turn.cost_usd >= limits.usd:
         return (
             f"${turn.cost_usd:.2f} spent of ${limits.usd:.2f} a turn (limits.usd). Send a message to go on."
         )
     if now - turn.started_at >= limits.seconds:
-        return f"{limits.seconds:.0f} s in one turn (limits.seconds). Send a message to go on."
+        return f"{limits.seconds:.0f} s in one turn (limits.turn_seconds). Send a message to go on."
     return ""

@@ -5,13 +5,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 import anyio
+from anyio import get_cancelled_exc_class
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from handrail.context.compaction import compact, size_of
 from handrail.context.mentions import attach_mentions
 from handrail.context.situation import situation
 from handrail.engine.bell import Bell
-from handrail.engine.takeover import close_turn, take_over
+from handrail.engine.takeover import ended_turn, take_over
 from handrail.engine.turn import Turn
 from handrail.protocol.commands import (
     AnswerApproval,
@@ -28,7 +30,7 @@ from handrail.protocol.commands import (
     SetModel,
     UndoCompaction,
 )
-from handrail.protocol.errors import HandrailError
+from handrail.protocol.errors import HandrailError, StorageProblem
 from handrail.protocol.events import (
     ApprovalAnswered,
     CompactionUndone,
@@ -45,6 +47,7 @@ from handrail.protocol.events import (
     UserMessage,
 )
 from handrail.protocol.ids import new_id
+from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
 from handrail.workspace.files import Workspace
 
@@ -67,7 +70,6 @@ class Runner:
         self.workspace = workspace
         self.maker = maker
         self.bell = bell
-        self._turn: Turn | None = None
         self._scope: anyio.CancelScope | None = None
 
     async def run(self) -> None:
@@ -98,7 +100,8 @@ class Runner:
                     pass  # the turn takes it at its next step
                 case Cancel():
                     self.session.append(take=[number])
-                    self._cancel()
+                    if self._scope:
+                        self._scope.cancel()
                 case Compact() if not busy:
                     self._compact(number)
                 case Compact():
@@ -128,7 +131,7 @@ class Runner:
                 return [SessionDeleted()]
             case Restore() if state.deleted:
                 return [SessionRestored()]
-            case UndoCompaction() if state.cut.compaction_id:
+            case UndoCompaction() if state.cuts:
                 return [CompactionUndone(compaction_id=state.cut.compaction_id)]
             case CompleteTodo() if any(todo.id == command.todo_id for todo in state.todos):
                 return [TodoCompleted(todo_id=command.todo_id, by="user")]
@@ -174,8 +177,10 @@ class Runner:
 
     def _take_steering(self) -> None:
         turn = self.session.state.turn
+        if turn is None or (self._scope and self._scope.cancel_called):
+            return  # what is said after a cancel begins a turn of its own
         for number, command in self.session.waiting():
-            if isinstance(command, SendMessage) and turn:
+            if isinstance(command, SendMessage):
                 self.session.append(self._message(command.text, turn.turn_id, steering=True), take=[number])
 
     def _go_on(self, tasks: TaskGroup) -> None:
@@ -184,15 +189,27 @@ class Runner:
 
     async def _run_turn(self, scope: anyio.CancelScope) -> None:
         with scope:
-            self._turn = await self.maker.turn(self.session, self._take_steering)
-            await self._turn.run()
-        if left := self.session.state.turn:  # cancelled before it began to run
-            self.session.append(close_turn(left, "cancelled", "You cancelled it.", seconds=0.0))
-        self._turn = None
+            try:
+                await checkpoint()  # it may have been cancelled before it began
+                turn = await self.maker.turn(self.session, self._take_steering)
+                await turn.run()
+            except get_cancelled_exc_class():
+                self._cancelled(by_user=scope.cancel_called)
+                raise
+            except StorageProblem:
+                raise
+            except HandrailError as problem:
+                self._end("failed", str(problem))
         self.bell.ring()
 
-    def _cancel(self) -> None:
-        if self._scope:
-            if self._turn:
-                self._turn.cancelled_by_user = True
-            self._scope.cancel()
+    def _cancelled(self, *, by_user: bool) -> None:
+        state = self.session.state
+        if by_user:
+            self._end("cancelled", "You cancelled it.")
+        elif not (state.approvals or state.questions):
+            self._end("interrupted", "Handrail was closed.")
+        # else it waits for the user's word, and can go on with it after a restart
+
+    def _end(self, reason: FinishReason, detail: str) -> None:
+        if turn := self.session.state.turn:
+            self.session.append(*ended_turn(turn, reason, detail, time.time()))

@@ -70,6 +70,25 @@ def interrupted_call(turn: TurnState, state: CallState) -> ToolFinished:
     )
 
 
+def ended_turn(turn: TurnState, reason: FinishReason, detail: str, now: float) -> list[Event]:
+    """The events that end a turn early: every call that will not run says so to the model."""
+    events: list[Event] = []
+    for state in turn.unfinished():
+        error = ToolError(tool=state.call.name, reason="cancelled", message=f"Not run: {detail}")
+        events.append(
+            ToolFinished(
+                turn_id=turn.turn_id,
+                call_id=state.call.id,
+                tool=state.call.name,
+                status="cancelled",
+                summary="not run",
+                content=error.model_dump_json(exclude_defaults=True),
+                error=error,
+            )
+        )
+    return [*events, close_turn(turn, reason, detail, seconds=max(0.0, now - turn.started_at))]
+
+
 def close_turn(turn: TurnState, reason: FinishReason, detail: str, seconds: float) -> TurnFinished:
     """The event that ends a turn, with what it took."""
     return TurnFinished(

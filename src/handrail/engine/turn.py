@@ -4,18 +4,16 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from anyio import get_cancelled_exc_class
-
 from handrail.context.assemble import assemble
 from handrail.context.budget import fixed_tokens, output_tokens
-from handrail.context.compaction import compact, is_due, size_of
+from handrail.context.compaction import Size, compact, is_due, size_of
 from handrail.engine.asking import Asking, ask
 from handrail.engine.limits import Limits, exceeded
 from handrail.engine.stuck import stuck
 from handrail.engine.takeover import close_turn
 from handrail.models.base import Deadlines, Model, Request
-from handrail.protocol.errors import LostHold, ModelProblem, ToolError
-from handrail.protocol.events import Nudged, ToolFinished
+from handrail.protocol.errors import FixRequest, LostHold, ModelProblem
+from handrail.protocol.events import Answered, Nudged
 from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import TurnState
@@ -51,7 +49,6 @@ class Turn:
         self.limits = limits
         self.deadlines = deadlines
         self.take_steering = take_steering
-        self.cancelled_by_user = False
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
@@ -59,9 +56,6 @@ class Turn:
             ending = await self._until_answered()
         except ModelProblem as problem:
             ending = Ending("failed", str(problem))
-        except get_cancelled_exc_class():
-            self._cancelled()
-            raise
         self._finish(ending)
 
     async def _until_answered(self) -> Ending:
@@ -71,7 +65,7 @@ class Turn:
                 return ending
             self.take_steering()
             self._compact_when_due()
-            answered = await ask(self.asking, self._turn.turn_id, self._request)
+            answered = await self._ask()
             if not answered.calls:
                 return Ending("answered", "" if answered.end == "stop" else _cut_short(answered.end))
 
@@ -90,6 +84,15 @@ class Turn:
             self.session.append(Nudged(turn_id=turn.turn_id, text=text))
         return None
 
+    async def _ask(self) -> Answered:
+        try:
+            return await ask(self.asking, self._turn.turn_id, self._request)
+        except FixRequest as problem:
+            # The provider counts more tokens than we do: its word goes before our estimate, once.
+            if not problem.too_long or not self._compact():
+                raise
+        return await ask(self.asking, self._turn.turn_id, self._request)
+
     def _request(self, model: Model) -> Request:
         return assemble(
             system=self.system,
@@ -104,12 +107,20 @@ class Turn:
 
     def _compact_when_due(self) -> None:
         window = min(model.capabilities.context_window for model in self.asking.models)
+        if is_due(self._size(), window, output_tokens(window, self.limits.max_output_tokens)):
+            self._compact(window)
+
+    def _compact(self, window: int | None = None) -> bool:
+        """Whether there was anything to compact; without a window, what there is now is too much."""
+        size = self._size()
+        event = compact(self.session.state, self.session.transcript, size, window or size.total)
+        if event:
+            self.session.append(event)
+        return event is not None
+
+    def _size(self) -> Size:
         fixed = fixed_tokens(self.system, self.toolbox.specs(self.session.state.mode))
-        size = size_of(fixed, self.session.state, self.session.transcript)
-        if is_due(size, window, output_tokens(window, self.limits.max_output_tokens)):
-            event = compact(self.session.state, self.session.transcript, size, window)
-            if event:
-                self.session.append(event)
+        return size_of(fixed, self.session.state, self.session.transcript)
 
     @property
     def _turn(self) -> TurnState:
@@ -117,27 +128,6 @@ class Turn:
         if turn is None:
             raise LostHold(f"The turn of session {self.session.id} was ended by another process.")
         return turn
-
-    def _cancelled(self) -> None:
-        state = self.session.state
-        if not self.cancelled_by_user and (state.approvals or state.questions):
-            return  # it waits for the user's word, and can go on with it after a restart
-        turn = self._turn
-        why = "You cancelled it." if self.cancelled_by_user else "Handrail was closed."
-        for call in turn.unfinished():
-            error = ToolError(tool=call.call.name, reason="cancelled", message=f"Not run: {why}")
-            self.session.append(
-                ToolFinished(
-                    turn_id=turn.turn_id,
-                    call_id=call.call.id,
-                    tool=call.call.name,
-                    status="cancelled",
-                    summary="not run",
-                    content=error.model_dump_json(exclude_defaults=True),
-                    error=error,
-                )
-            )
-        self._finish(Ending("cancelled" if self.cancelled_by_user else "interrupted", why))
 
     def _finish(self, ending: Ending) -> None:
         turn = self._turn

@@ -53,7 +53,8 @@ class Live:
 
     def since(self, offsets: dict[tuple[str, str], int]) -> Iterator[Delta]:
         """What a follower has not shown yet; `offsets` is its own memory and is brought up to date."""
-        for (message, kind), buffer in self._texts.items():
+        # A copy: whoever shows a delta may take its time, and texts come and go meanwhile.
+        for (message, kind), buffer in list(self._texts.items()):
             shown = offsets.get((message, kind), 0)
             if shown < buffer.length:
                 text = "".join(

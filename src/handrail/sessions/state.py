@@ -45,6 +45,13 @@ class Cut(BaseModel):
     compaction_id: str = ""
 
 
+class Decided(BaseModel):
+    """What the user was asked, and said."""
+
+    asked: ApprovalAsked
+    answer: ApprovalAnswered
+
+
 class State(BaseModel):
     session_id: str = ""
     workspace: str = ""
@@ -63,11 +70,13 @@ class State(BaseModel):
     turn: TurnState | None = None
     last_finish: FinishReason | None = None
     approvals: dict[str, ApprovalAsked] = {}
+    """What waits for the user's decision, by approval id."""
     questions: dict[str, QuestionAsked] = {}
-    said: dict[str, ApprovalAnswered] = {}
-    """The user's decisions in this turn, by approval id."""
+    """What waits for the user's answer, by question id."""
+    decided: dict[str, Decided] = {}
+    """The user's decisions about calls of the last answer that have not ended, by call id."""
     told: dict[str, QuestionAnswered] = {}
-    """The user's answers in this turn, by question id."""
+    """The user's answers to questions of the last answer that have not ended, by call id."""
     always: list[str] = []
     """What needs no more asking in this session: `tool` and what it was about, as the gate writes it."""
     todos: list[Todo] = []
@@ -97,14 +106,12 @@ class State(BaseModel):
                 self.files.saw(event.files, self.turns + (not event.steering))
             case TurnStarted() as event:
                 self.turns, self.mode_said, self.last_model = event.number, event.mode, event.model
-                self.said.clear()
-                self.told.clear()
                 self.turn = TurnState(
                     turn_id=event.turn_id, number=event.number, model=event.model, started_at=recorded.at
                 )
             case TurnFinished() as event:
                 self.turn, self.last_finish = None, event.reason
-                self.approvals, self.questions = {}, {}
+                self.approvals, self.questions, self.decided, self.told = {}, {}, {}, {}
             case ToolFinished() as event:
                 self.files.saw(event.files, self.turns)
             case Answered() | RequestFailed() as event:
@@ -115,15 +122,24 @@ class State(BaseModel):
             case ApprovalAsked() as event:
                 self.approvals[event.approval_id] = event
             case ApprovalAnswered() as event:
-                asked = self.approvals.pop(event.approval_id, None)
-                self.said[event.approval_id] = event
-                if asked and event.decision == "always":
-                    self.always.append(always_key(asked))
+                if asked := self.approvals.pop(event.approval_id, None):
+                    self.decided[asked.call_id] = Decided(asked=asked, answer=event)
+                    self.always += [always_key(asked)] if event.decision == "always" else []
             case QuestionAsked() as event:
                 self.questions[event.question_id] = event
             case QuestionAnswered() as event:
-                self.questions.pop(event.question_id, None)
-                self.told[event.question_id] = event
+                if posed := self.questions.pop(event.question_id, None):
+                    self.told[posed.call_id] = event
+            case ToolFinished(call_id=call_id):
+                # Some servers give calls of different answers the same id: no decision outlives its call.
+                self.decided.pop(call_id, None)
+                self.told.pop(call_id, None)
+                self.approvals = {
+                    key: each for key, each in self.approvals.items() if each.call_id != call_id
+                }
+                self.questions = {
+                    key: each for key, each in self.questions.items() if each.call_id != call_id
+                }
 
     def _todos(self, recorded: Recorded) -> None:
         match recorded.event:
@@ -158,7 +174,7 @@ class State(BaseModel):
         if event.how == "import":
             # Somebody else's word: no wider mode, no open turn, no file known to be seen, no change begun.
             self.mode, self.models, self.files = "ask", {}, FilesSeen()
-            self.turn, self.approvals, self.questions = None, {}, {}
+            self.turn, self.approvals, self.questions, self.decided, self.told = None, {}, {}, {}, {}
 
     def _context(self, recorded: Recorded) -> None:
         match recorded.event:
