@@ -12,13 +12,15 @@ from handrail.protocol.events import (
     CompactionUndone,
     Event,
     ModeSet,
+    Recorded,
     SessionStarted,
     TurnFinished,
     TurnStarted,
     UserMessage,
 )
+from handrail.protocol.upcast import load_event
 from handrail.sessions.handle import Session
-from handrail.sessions.transcript import Replied, Said
+from handrail.sessions.transcript import SHOWN, Replied, Said, entry_of
 from handrail.storage.log import Log
 from handrail.storage.recovery import open_log
 
@@ -126,3 +128,13 @@ def test_failed_append_changes_no_state(log: Log) -> None:
     with pytest.raises(LostHold):
         session.append(ModeSet(mode="auto"))
     assert session.state == before
+
+
+def test_every_event_that_is_shown_to_the_model_is_listed_as_such() -> None:
+    golden = Path(__file__).parents[1] / "protocol" / "golden" / "events-v1.jsonl"
+    shown = set()
+    for seq, line in enumerate(golden.read_text(encoding="utf-8").splitlines()):
+        event = load_event(1, line)
+        if entry_of(Recorded("s", seq, 0.0, event)):
+            shown.add(event.type)
+    assert shown == SHOWN

@@ -6,6 +6,7 @@ from handrail.protocol.events import Answered, Event, ToolFinished, TurnFinished
 from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import CallState, TurnState
+from handrail.tools.base import error_json
 from handrail.workspace.files import Workspace
 
 ENDED = "Handrail ended in the middle of this turn. What was done is above; /continue goes on from there."
@@ -65,7 +66,7 @@ def interrupted_call(turn: TurnState, state: CallState) -> ToolFinished:
         tool=state.call.name,
         status="interrupted",
         summary="interrupted" if began else "not run",
-        content=error.model_dump_json(exclude_defaults=True),
+        content=error_json(error),
         error=error,
     )
 
@@ -82,7 +83,7 @@ def ended_turn(turn: TurnState, reason: FinishReason, detail: str, now: float) -
                 tool=state.call.name,
                 status="cancelled",
                 summary="not run",
-                content=error.model_dump_json(exclude_defaults=True),
+                content=error_json(error),
                 error=error,
             )
         )

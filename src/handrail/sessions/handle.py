@@ -23,7 +23,7 @@ from handrail.protocol.ids import session_stream
 from handrail.protocol.upcast import VERSION, dump_event, load_event
 from handrail.sessions.live import Live
 from handrail.sessions.state import SNAPSHOT_VERSION, State
-from handrail.sessions.transcript import Entry, entry_of
+from handrail.sessions.transcript import SHOWN, Entry, entry_of
 from handrail.storage.holder import Hold, try_hold
 from handrail.storage.log import Log, NewRow, Row, Snapshot
 
@@ -71,9 +71,12 @@ class Session:
 
     def refresh(self) -> list[Recorded]:
         """Fold what was appended since, by whomever."""
-        found = [recorded(row) for row in self.log.read(self.stream, after=self.seq)]
+        rows = self.log.read(self.stream, after=self.seq)
+        # What the snapshot has folded already is only read for the transcript.
+        found = [recorded(row) for row in rows if row.seq > self._folded or row.type in SHOWN]
         for one in found:
             self._fold(one)
+        self.seq = rows[-1].seq if rows else self.seq
         if found:
             self._ring()
         return found
@@ -173,7 +176,8 @@ class Session:
     def _reread_transcript(self) -> None:
         cut = self.state.cut.upto
         rows = self.log.read(self.stream, after=cut, limit=self.seq - cut)
-        self.transcript = [entry for row in rows if (entry := entry_of(recorded(row)))]
+        shown = (recorded(row) for row in rows if row.type in SHOWN)
+        self.transcript = [entry for one in shown if (entry := entry_of(one))]
 
     def _ring(self) -> None:
         for watcher in list(self.watchers):

@@ -44,6 +44,10 @@ class Resulted:
 Entry = Said | Replied | Resulted
 
 
+SHOWN = {"user_message", "nudged", "answered", "tool_finished"}
+"""Types of the events that `entry_of` makes something of."""
+
+
 def entry_of(recorded: Recorded) -> Entry | None:
     """What the model is shown of an event; None for the many it is not."""
     seq, event = recorded.seq, recorded.event

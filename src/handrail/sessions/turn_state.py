@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -18,6 +19,8 @@ from handrail.protocol.events import (
 from handrail.protocol.values import ToolCall, Usage
 
 REMEMBERED_CALLS = 12
+DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|sec|seconds)\b")
+"""A result that differs only in how long it took is the same result."""
 
 
 class CallState(BaseModel):
@@ -87,7 +90,8 @@ class TurnState(BaseModel):
 
     def _remember(self, call: ToolCall, event: ToolFinished) -> None:
         arguments = json.dumps(call.arguments, sort_keys=True)
-        result = hashlib.sha256(event.content.encode(errors="replace")).hexdigest()[:16]
+        content = DURATION.sub("", event.content)
+        result = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
         signature = hashlib.sha256(f"{call.name}\0{arguments}".encode(errors="replace")).hexdigest()[:16]
         self.recent = [*self.recent, Done(signature, result, event.status != "ok")][-REMEMBERED_CALLS:]
         self.unasked += event.error is not None and event.error.reason == "nobody_to_ask"

@@ -1,0 +1,1 @@
+"""Measurements: ratios against primitives of the same run, never a verdict by the clock alone."""
