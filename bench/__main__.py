@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -18,7 +19,7 @@ RESULTS = Path(__file__).parent / "results"
 def start_up(python: float) -> Iterator[Measured]:
     for name in ("--version", "--help"):
         arguments = [sys.executable, "-m", "handrail", name]
-        spent = median_ms(lambda: subprocess.run(arguments, check=True, capture_output=True), 15)
+        spent = median_ms(partial(subprocess.run, arguments, check=True, capture_output=True), 15)
         yield Measured(f"handrail {name}", spent, "python -c pass", spent / python)
 
 
@@ -31,7 +32,11 @@ def main() -> None:
         print(f"{row.name:<55} {row.milliseconds:>9.1f} ms   {row.ratio:>6.2f} x {row.against}", flush=True)
     RESULTS.mkdir(exist_ok=True)
     target = RESULTS / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
-    facts = {"python_pass_ms": python, "machine": platform.platform(), "rows": [row._asdict() for row in rows]}
+    facts = {
+        "python_pass_ms": python,
+        "machine": platform.platform(),
+        "rows": [row._asdict() for row in rows],
+    }
     target.write_text(json.dumps(facts, indent=2) + "\n")
     print(f"\nwritten to {target.relative_to(Path.cwd())}")
 

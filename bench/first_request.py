@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from bench.timing import Measured
@@ -31,7 +32,7 @@ def measure(python: float) -> Iterator[Measured]:
         with tempfile.TemporaryDirectory() as folder:
             began, ended, times, size = one_edit(Path(folder))
         starts.append(times[0] - began)
-        gaps += [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        gaps += [later - earlier for earlier, later in pairwise(times)]
         wholes.append(ended - began)
     for name, values in (
         ("process start to first request", starts),

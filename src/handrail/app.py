@@ -1,7 +1,7 @@
 """The composition root: builds everything, takes commands, lets interfaces follow."""
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.values import Mode
 from handrail.sessions.handle import Label, Session
 from handrail.sessions.live import stored_since
+from handrail.sessions.past import last_exchange, last_seq
 from handrail.sessions.state import State
 from handrail.sessions.transfer import export_lines, fork, import_lines
 from handrail.storage.archive import read_lines, write_lines
@@ -258,6 +259,14 @@ class App:
             attachment.session.refresh()
         return attachment.session.state
 
+    def last_seq(self, session_id: str) -> int:
+        """The sequence number of the session's last event."""
+        return last_seq(self.log, session_stream(session_id))
+
+    def last_exchange(self, session_id: str) -> int:
+        """The sequence number before the last message that began a turn: where to begin showing it."""
+        return last_exchange(self.log, session_stream(session_id))
+
     # Commands in, events out
 
     async def send(self, session_id: str, command: Command) -> None:
@@ -266,11 +275,12 @@ class App:
             raise UsageProblem(f"No session here is called {session_id!r}; `handrail sessions` lists them.")
         if isinstance(command, SetModel):
             reference = await self.answerers.check(command.model)
+            self.answerers.forget_flag()  # the user's later word counts
             command = command.model_copy(update={"model": reference})
         self.attach(session_id)
         self.log.put(session_stream(session_id), command.model_dump_json())
 
-    async def follow(self, session_id: str, after: int = 0) -> AsyncIterator[Recorded | Delta]:
+    async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[Recorded | Delta, None]:
         """Events after a sequence number, then everything as it happens, for ever."""
         reader = Session(self.log, session_id)
         seq, offsets = after, dict[tuple[str, str], int]()

@@ -9,7 +9,7 @@ from handrail.config.places import Places
 from handrail.models.base import Deadlines, Model, Request, UserTurn
 from handrail.models.choice import Choice, Wishes, choose
 from handrail.models.connect import connect
-from handrail.models.connections import connections
+from handrail.models.connections import SCRIPTED, connections
 from handrail.sessions.handle import Session
 
 PROBE_SECONDS = 20.0
@@ -36,6 +36,10 @@ class Answerers:
             self._found = self._found or await self._choose(wishes)
             return self._found
         return await self._choose(wishes)
+
+    def forget_flag(self) -> None:
+        """From now on what the session says counts, not what the command line said."""
+        self._flag = ""
 
     async def check(self, reference: str) -> str:
         """The full name of a model that a user wants; raises UsageProblem where it cannot be one."""
@@ -74,12 +78,15 @@ class Answerers:
         )
 
     async def _choose(self, wishes: Wishes) -> Choice:
-        return await choose(
+        choice = await choose(
             wishes,
             environment=self._environment,
             settings=self._loaded.settings.connections,
             credential=self._credential,
         )
+        if choice.reference.startswith(f"{SCRIPTED}/"):
+            await self._connected(choice.reference)  # a script that cannot be read is no choice
+        return choice
 
     async def _connected(self, reference: str) -> Model:
         if reference not in self._models:

@@ -153,7 +153,7 @@ class Runner:
             model = await self.maker.model_name(self.session)
         except HandrailError as error:
             problem = str(error)
-        message = self._message(command.text, turn_id, steering=False)
+        message = self._message(command, turn_id, steering=False)
         state = self.session.state
         started = TurnStarted(turn_id=turn_id, number=state.turns + 1, model=model, mode=state.mode)
         if problem:
@@ -163,13 +163,13 @@ class Runner:
             self.session.append(message, started, take=[number])
             self._go_on(tasks)
 
-    def _message(self, text: str, turn_id: str, *, steering: bool) -> UserMessage:
-        attached = attach_mentions(text, self.workspace)
+    def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> UserMessage:
+        attached = attach_mentions(command.text, self.workspace)
         now = "" if steering else situation(self.session.state, self.workspace, time.time())
         return UserMessage(
-            message_id=new_id("m"),
+            message_id=command.message_id,
             turn_id=turn_id,
-            text=text,
+            text=command.text,
             attached="\n\n".join(part for part in (attached.text, now) if part),
             files=attached.files,
             steering=steering,
@@ -181,7 +181,7 @@ class Runner:
             return  # what is said after a cancel begins a turn of its own
         for number, command in self.session.waiting():
             if isinstance(command, SendMessage):
-                self.session.append(self._message(command.text, turn.turn_id, steering=True), take=[number])
+                self.session.append(self._message(command, turn.turn_id, steering=True), take=[number])
 
     def _go_on(self, tasks: TaskGroup) -> None:
         self._scope = anyio.CancelScope()

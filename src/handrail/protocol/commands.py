@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from handrail.protocol.ids import new_id
 from handrail.protocol.values import Mode, Role, Value
 
 
@@ -12,6 +13,8 @@ class SendMessage(Value):
 
     type: Literal["send_message"] = "send_message"
     text: str
+    message_id: str = Field(default_factory=lambda: new_id("m"))
+    """The id that the message will have in the log, so that its sender can find it there."""
 
 
 class Cancel(Value):

@@ -14,7 +14,6 @@ from handrail.config.places import make_private
 from handrail.interfaces.cli import slash
 from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.completion import MessageCompleter
-from handrail.interfaces.cli.past import last_exchange
 from handrail.interfaces.cli.prompt import Prompt
 from handrail.interfaces.cli.rendering import approval_keys, note
 from handrail.interfaces.cli.screen import Screen
@@ -113,7 +112,7 @@ class Conversation:
         self.close()
         self.session_id = session_id
         self.app.attach(session_id)
-        self._tasks.start_soon(self._follow, session_id, last_exchange(self.app, session_id))
+        self._tasks.start_soon(self._follow, session_id, self.app.last_exchange(session_id))
 
     def close(self) -> None:
         """Show no session; the next message begins a new one."""

@@ -63,11 +63,10 @@ async def one_turn(app: "App", session_id: str, text: str, report: Report) -> in
     """Send the message and follow until its turn has ended."""
     import anyio
 
-    from handrail.interfaces.cli.past import now
-
     status = STATUSES["failed"]
-    after = now(app, session_id) if app.state(session_id).turns else 0
-    await app.send(session_id, SendMessage(text=text))
+    after = app.last_seq(session_id) if app.state(session_id).turns else 0
+    message = SendMessage(text=text)
+    await app.send(session_id, message)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(cancel_on_signals, app, session_id, tasks)
         turn_id, refused = "", False
@@ -76,8 +75,8 @@ async def one_turn(app: "App", session_id: str, text: str, report: Report) -> in
                 continue
             report.saw(item)
             match item.event:
-                case UserMessage() as event if event.text == text:
-                    turn_id = turn_id or event.turn_id
+                case UserMessage() as event if event.message_id == message.message_id:
+                    turn_id = event.turn_id
                 case ToolFinished(error=error) if error and error.reason == "nobody_to_ask":
                     refused = True
                 case TurnFinished() as event if event.turn_id == turn_id:
