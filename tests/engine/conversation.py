@@ -2,10 +2,10 @@
 
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import anyio
 
@@ -57,7 +57,7 @@ class Conversation:
         self.seen: list[Recorded] = []
         self.deltas: list[Delta] = []
         self._model = model
-        self._items = cast("AsyncGenerator[Recorded | Delta, None]", app.follow(session_id, after))
+        self._items = app.follow(session_id, after)
 
     @property
     def requests(self) -> list[Request]:
