@@ -9,7 +9,7 @@ from handrail.config.places import Places
 from handrail.models.base import Deadlines, Model, Request, UserTurn
 from handrail.models.choice import Choice, Wishes, choose
 from handrail.models.connect import connect
-from handrail.models.connections import SCRIPTED, connections
+from handrail.models.connections import connections
 from handrail.sessions.handle import Session
 
 PROBE_SECONDS = 20.0
@@ -78,15 +78,12 @@ class Answerers:
         )
 
     async def _choose(self, wishes: Wishes) -> Choice:
-        choice = await choose(
+        return await choose(
             wishes,
             environment=self._environment,
             settings=self._loaded.settings.connections,
             credential=self._credential,
         )
-        if choice.reference.startswith(f"{SCRIPTED}/"):
-            await self._connected(choice.reference)  # a script that cannot be read is no choice
-        return choice
 
     async def _connected(self, reference: str) -> Model:
         if reference not in self._models:
