@@ -32,6 +32,7 @@ from handrail.sessions.transfer import export_lines, fork, import_lines
 from handrail.storage.archive import read_lines, write_lines
 from handrail.storage.log import Log
 from handrail.storage.recovery import open_log
+from handrail.tools.git import GitState, git_state
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 
@@ -308,6 +309,10 @@ class App:
         """Which model would answer, and why."""
         session = Session(self.log, session_id).load() if session_id else None
         return await self.answerers.choice(session)
+
+    async def git_state(self) -> GitState | None:
+        """Branch and changed files of the workspace; None where there is no git to ask."""
+        return await git_state(self.workspace.root)
 
     # One session as another, or as a file
 

@@ -10,13 +10,15 @@ from handrail.protocol.errors import NoModel
 if TYPE_CHECKING:
     from handrail.app import App
 
+GIT_SECONDS = 0.3
+
 
 async def welcome(app: "App", session_id: str, width: int) -> list[Line]:
     """Who answers and where; then what the user should know before the first message."""
     root = app.workspace.root
     mode = app.state(session_id).mode if session_id else app.settings.mode
-    branch = branch_of(root)
-    left = line((BOLD, "handrail"), f" {__version__}  {short(root)}", (DIM, f"  {branch}" if branch else ""))
+    tree = await tree_of(app)
+    left = line((BOLD, "handrail"), f" {__version__}  {short(root)}", (DIM, f"  {tree}" if tree else ""))
     try:
         chosen = await app.chosen_model(session_id)
         model: Line = line((DIM, "model "), (ACCENT, chosen.reference), (DIM, f" ({chosen.why})"))
@@ -37,12 +39,14 @@ def short(path: Path) -> str:
         return str(path)
 
 
-def branch_of(root: Path) -> str:
-    """The git branch that is checked out, read without starting git; empty where there is none."""
-    for folder in (root, *root.parents):
-        try:
-            head = (folder / ".git" / "HEAD").read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
-            continue
-        return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else head[:10]
-    return ""
+async def tree_of(app: "App") -> str:
+    """Branch and changed files in words; empty without git, or when it takes too long to be worth waiting."""
+    import anyio
+
+    state = None
+    with anyio.move_on_after(GIT_SECONDS):
+        state = await app.git_state()
+    if state is None:
+        return ""
+    changed = {0: "", 1: ", 1 file changed"}.get(state.changed, f", {state.changed} files changed")
+    return f"{state.branch or 'no branch'}{changed}"
