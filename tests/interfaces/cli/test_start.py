@@ -62,7 +62,6 @@ def test_every_command_has_help_of_its_own(name: str, tmp_path: Path) -> None:
         (["run", "hi", "-C", "a-file"], 2, "a-file is a file"),
         (["run", "hi"], 1, "There is no model"),
         (["run", "hi", "--model", "nobody/knows"], 2, "nobody"),
-        (["run", "hi", "--model", "scripted/missing.json"], 1, "missing.json"),
         (["run", "hi", "--session", "s_unknown"], 2, "s_unknown"),
         (["resume"], 2, "needs a terminal"),
         (["resume", "--message", "hi"], 2, "no session"),
