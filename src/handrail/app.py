@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
+from pydantic_core import PydanticSerializationError
 
 from handrail import __version__
 from handrail.config.layers import LoadedSettings, load_settings
@@ -25,12 +26,12 @@ from handrail.protocol.events import Delta, Recorded, SessionStarted
 from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.values import Mode
 from handrail.sessions.handle import Label, Session
-from handrail.sessions.live import stored_since
+from handrail.sessions.live import forget, stored_since
 from handrail.sessions.past import last_exchange, last_seq
 from handrail.sessions.state import State
 from handrail.sessions.transfer import export_lines, fork, import_lines
 from handrail.storage.archive import read_lines, write_lines
-from handrail.storage.log import Log
+from handrail.storage.log import Head, Log
 from handrail.storage.recovery import open_log
 from handrail.tools.git import GitState, git_state
 from handrail.tools.toolbox import Toolbox
@@ -206,6 +207,7 @@ class App:
             info for info in known if info.id.startswith(text) or info.id.removeprefix("s_").startswith(text)
         ]
         found = found or [info for info in known if text.lower() in info.title.lower()]
+        found = [info for info in found if not info.deleted] or found
         if len(found) == 1:
             return found[0].id
         if not found:
@@ -236,6 +238,7 @@ class App:
         """Serve the session from here whenever no other process does."""
         if session_id in self._attached:
             return
+        self._head(session_id)
         session = Session(self.log, session_id).load()
         wished = self.options.mode
         if wished and wished != session.state.mode:
@@ -255,6 +258,7 @@ class App:
         """What the session is now."""
         attachment = self._attached.get(session_id)
         if attachment is None:
+            self._head(session_id)
             return Session(self.log, session_id).load().state
         if not attachment.session.held:
             attachment.session.refresh()
@@ -272,17 +276,24 @@ class App:
 
     async def send(self, session_id: str, command: Command) -> None:
         """Leave a command for the session's holder, who is this process where there is no other."""
-        if not self.log.head(session_stream(session_id)):
-            raise UsageProblem(f"No session here is called {session_id!r}; `handrail sessions` lists them.")
+        self._head(session_id)
         if isinstance(command, SetModel):
             reference = await self.answerers.check(command.model)
             self.answerers.forget_flag()  # the user's later word counts
             command = command.model_copy(update={"model": reference})
+        try:
+            data = command.model_dump_json()
+        except PydanticSerializationError as error:
+            raise UsageProblem(
+                "This holds characters that are no text (half of a surrogate pair). Leave them out."
+            ) from error
         self.attach(session_id)
-        self.log.put(session_stream(session_id), command.model_dump_json())
+        self.log.put(session_stream(session_id), data)
 
     async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[Recorded | Delta, None]:
         """Events after a sequence number, then everything as it happens, for ever."""
+        if after > (last := self._head(session_id).seq):
+            raise UsageProblem(f"Session {session_id} has {last} events: there is none after {after}.")
         reader = Session(self.log, session_id)
         seq, offsets = after, dict[tuple[str, str], int]()
         while True:
@@ -292,6 +303,7 @@ class App:
             if ours is None or ours.seq > seq:
                 for one in (found := reader.read_after(seq, PAGE)):
                     seq = one.seq
+                    forget(offsets, one.event)
                     yield one
                 if found:
                     continue
@@ -317,9 +329,11 @@ class App:
     # One session as another, or as a file
 
     def fork(self, session_id: str, turn: int | None = None) -> str:
+        self._head(session_id)
         return fork(self.log, session_id, turn)
 
     def export(self, session_id: str, target: Path) -> None:
+        self._head(session_id)
         write_lines(target, export_lines(self.log, session_id))
 
     def import_session(self, source: Path) -> str:
@@ -331,6 +345,12 @@ class App:
             yield finding
 
     # Inside
+
+    def _head(self, session_id: str) -> Head:
+        """Where the session stands; raises UsageProblem when there is none of this id."""
+        if head := self.log.head(session_stream(session_id)):
+            return head
+        raise UsageProblem(f"No session here is called {session_id!r}; `handrail sessions` lists them.")
 
     def _serve(self, session: Session) -> None:
         attachment = Attachment(session, anyio.CancelScope())

@@ -9,6 +9,7 @@ from handrail.workspace.files import Workspace
 from handrail.workspace.listing import list_folder
 
 MENTION = re.compile(r"(?<![\w@/.])@(\"[^\"\n]+\"|[\w./~+-][\w./~+\-]*)")
+NAME_CAP = 200
 ATTACHED_CAP = 48_000
 """Bytes of all mentioned files together; what does not fit is named, for the model to read itself."""
 
@@ -48,9 +49,10 @@ def _attach(name: str, workspace: Workspace, left: int) -> tuple[str, list[FileS
         if not place.inside or place.secret:
             return f"[{name} was not attached: use the read tool, so that the user can be asked.]", []
         file = workspace.read(name)
-    except PathProblem as problem:
+    except (PathProblem, OSError) as problem:
         looks_like_path = "/" in name or re.search(r"\.\w{1,8}$", name)
-        return (f"[@{name}: {problem} Do not guess its content.]" if looks_like_path else ""), []
+        why = f"{problem.strerror}." if isinstance(problem, OSError) else str(problem)
+        return (f"[@{name[:NAME_CAP]}: {why} Do not guess its content.]" if looks_like_path else ""), []
     header = f"### {file.path} [hash: {file.sha256[:SHOWN_DIGITS]}]"
     if len(file.data) > left:
         return f"[{file.path} ({len(file.data)} bytes) did not fit: use the read tool.]", []

@@ -47,6 +47,8 @@ async def _model(answerers: Answerers) -> Finding:
         choice = await answerers.choice(None)
     except HandrailError as problem:
         first, *doors = str(problem).splitlines()
+        if not doors:
+            return Finding("model", "fail", "the model cannot be used", first)
         return Finding("model", "fail", first, " ".join(door.strip(" -") for door in doors))
     try:
         await answerers.probe(choice.reference)

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from handrail.protocol.events import Delta
+from handrail.protocol.events import Answered, Delta, Event, ToolFinished
 from handrail.storage.log import Log, Partial
+
+KINDS = ("text", "thinking", "output")
 
 
 @dataclass(slots=True)
@@ -64,6 +66,14 @@ class Live:
                 )
                 offsets[message, kind] = buffer.length
                 yield Delta(self.stream, message, kind, shown, text)
+
+
+def forget(offsets: dict[tuple[str, str], int], event: Event) -> None:
+    """Drop what a follower remembers of a text that has become an event; a later one may have the same id."""
+    match event:
+        case Answered(message_id=ended) | ToolFinished(call_id=ended):
+            for kind in KINDS:
+                offsets.pop((ended, kind), None)
 
 
 def stored_since(log: Log, stream: str, offsets: dict[tuple[str, str], int]) -> Iterator[Delta]:
