@@ -136,3 +136,27 @@ async def test_three_hundred_turns_fit_a_small_window_and_a_restart_shows_the_mo
         )
     assert words(last).splitlines()[-1] in words(again.requests[-1])
     assert tokens(again.requests[-1]) <= window - 1_000
+
+
+@pytest.mark.promise("ENG-18")
+async def test_many_todos_failures_and_changed_files_fit_a_small_window_too(tmp_path: Path) -> None:
+    window = 6_000
+    todos = [{"text": f"todo {number}: " + "mind the details " * 12} for number in range(20)]
+    writes = [call("write", path=f"made{number}.txt", text="x\n") for number in range(40)]
+    answers: list[dict[str, Any]] = [
+        call("todos", todos=todos) | {"when": GOAL},
+        *[each | {"when": f"write {number};"} for number, each in enumerate(writes)],
+        call("read", path="a/missing/file/with/a/long/name.txt") | {"when": "read"},
+        {"text": "Understood. " + "Indeed. " * 40, "when": ""},
+    ]
+    async with conversation(tmp_path, answers, window=window, mode="edit") as talk:
+        await talk.turn(GOAL)
+        for number in range(40):
+            assert (await talk.turn(f"write {number};")).reason == "answered"
+            assert (await talk.turn("read " + "what is there " * 20)).reason == "answered"
+    assert (tmp_path / "made39.txt").exists()
+    assert len(talk.all(Compacted)) > 3
+    assert max(tokens(request) for request in talk.requests) <= window - 1_500
+    last = words(talk.requests[-1])
+    assert "todo 0" in last
+    assert "made39.txt [hash:" in last

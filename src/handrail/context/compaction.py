@@ -9,11 +9,11 @@ from typing import NamedTuple
 from handrail.context.budget import COMPACT_AT, KEEP_AFTER_COMPACTION, entry_tokens, text_tokens
 from handrail.protocol.events import Compacted
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import SHOWN_DIGITS
+from handrail.protocol.values import SHOWN_DIGITS, Todo
 from handrail.sessions.state import State
 from handrail.sessions.transcript import Entry, Replied, Resulted, Said
 
-MESSAGE_CAP, ANSWER_CAP, FAILURE_CAP = 400, 300, 200
+MESSAGE_CAP, ANSWER_CAP, FAILURE_CAP, SHORTEST_TODO = 400, 300, 200, 20
 USER, ANSWER = "- user:", "- you answered:"
 LISTED_FILES, LISTED_FAILURES = 40, 10
 
@@ -70,30 +70,50 @@ def _first_kept(transcript: Sequence[Entry], room: int) -> int:
 
 
 def digest(state: State, older: Sequence[Entry], cap: int) -> str:
-    """Goal, what was asked since, decisions, files changed with their hashes, failed attempts, open todos."""
-    parts = [f"Goal, in the user's words: {state.goal}"]
+    """Goal, what was asked since, decisions, files changed with their hashes, failed attempts, open todos.
+
+    All but the goal together are about `cap` characters; what was said gets what the rest leaves over.
+    """
     lines = [line for line in state.cut.summary.splitlines() if line.startswith((USER, ANSWER))]
     for entry in older:
         if isinstance(entry, Said) and entry.by == "user" and entry.text != state.goal:
             lines.append(f"{USER} {_cut(entry.text, MESSAGE_CAP)}")
         elif isinstance(entry, Replied) and entry.text and not entry.calls:
             lines.append(f"{ANSWER} {_cut(entry.text, ANSWER_CAP)}")
-    parts.append(_section("Since then", _fitting(lines, cap)))
     changed = [
         f"- {path} [hash: {seen.sha256[:SHOWN_DIGITS]}]"
         for path, seen in state.files.files.items()
         if seen.modified_turn
     ]
-    parts.append(_section("Files you changed", changed[-LISTED_FILES:]))
     failed = [
         f"- {entry.tool}: {_cut(entry.content, FAILURE_CAP)}"
         for entry in older
         if isinstance(entry, Resulted) and entry.is_error
     ]
-    parts.append(_section("Attempts that failed", failed[-LISTED_FAILURES:]))
-    todos = [f"- [{'x' if todo.done else ' '}] {todo.id}: {todo.text}" for todo in state.todos]
-    parts.append(_section("Todos", todos))
-    return "\n".join(part for part in parts if part)
+    share = cap // 4
+    facts = [
+        _section("Files you changed", _latest(changed[-LISTED_FILES:], share)),
+        _section("Attempts that failed", _latest(failed[-LISTED_FAILURES:], share)),
+        _section("Todos", _todos(state.todos, share)),
+    ]
+    since = _section("Since then", _fitting(lines, max(share, cap - sum(map(len, facts)))))
+    goal = f"Goal, in the user's words: {state.goal}"
+    return "\n".join(part for part in (goal, since, *facts) if part)
+
+
+def _todos(todos: Sequence[Todo], cap: int) -> list[str]:
+    """Every todo, in as many words as there is room for."""
+    each = max(SHORTEST_TODO, cap // max(1, len(todos)))
+    return [f"- [{'x' if todo.done else ' '}] {todo.id}: {_cut(todo.text, each)}" for todo in todos]
+
+
+def _latest(lines: list[str], cap: int) -> list[str]:
+    """The last lines that fit, at least one, and how many do not."""
+    kept = list(lines)
+    while len(kept) > 1 and sum(map(len, kept)) > cap:
+        del kept[0]
+    left_out = len(lines) - len(kept)
+    return [f"({left_out} earlier ones left out)", *kept] if left_out else kept
 
 
 def _section(title: str, lines: list[str]) -> str:

@@ -7,6 +7,7 @@ from handrail.workspace.files import Workspace
 
 SHOWN_FILES = 20
 SHOWN_TODOS = 20
+TODO_CAP = 100
 
 
 def situation(state: State, workspace: Workspace, now: float) -> str:
@@ -25,9 +26,14 @@ def situation(state: State, workspace: Workspace, now: float) -> str:
         )
     todos = [todo for todo in state.todos if not todo.done]
     if todos:
-        listed = "; ".join(f"{todo.id}: {todo.text}" for todo in todos[:SHOWN_TODOS])
-        lines.append(f"Open todos: {listed}.")
+        listed = "; ".join(f"{todo.id}: {_short(todo.text)}" for todo in todos[:SHOWN_TODOS])
+        more = f"; and {len(todos) - SHOWN_TODOS} more" if len(todos) > SHOWN_TODOS else ""
+        lines.append(f"Open todos: {listed}{more}.")
     return "[" + "\n".join(lines) + "]" if lines else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TODO_CAP else f"{text[: TODO_CAP - 1]}…"
 
 
 def changed_files(state: State, workspace: Workspace, most: int = 50) -> list[str]:
