@@ -19,7 +19,7 @@ from handrail.protocol.events import (
     TurnFinished,
     UserMessage,
 )
-from tests.engine.conversation import Conversation, conversation, script_file, words
+from tests.engine.conversation import NO_SERVER, Conversation, conversation, script_file, words
 from tests.models.fake_server import FakeServer, Reply, Said
 
 pytestmark = pytest.mark.anyio
@@ -197,7 +197,7 @@ async def test_unknown_model_is_a_usage_problem(tmp_path: Path) -> None:
 @pytest.mark.promise("APP-4")
 async def test_without_a_model_the_turn_names_the_three_doors_and_keeps_the_message(tmp_path: Path) -> None:
     with FakeServer([Said(text=("hello",))]) as server:
-        async with conversation(tmp_path, None) as talk:
+        async with conversation(tmp_path, None, settings=NO_SERVER) as talk:
             finished = await talk.turn("my first words")
             assert finished.reason == "failed"
             for door in ("ANTHROPIC_API_KEY", "Ollama", "connection"):
@@ -297,7 +297,7 @@ async def test_doctor_finds_all_well(tmp_path: Path) -> None:
 
 @pytest.mark.promise("APP-6")
 async def test_doctor_without_a_model_says_how_to_get_one(tmp_path: Path) -> None:
-    async with conversation(tmp_path, None) as talk:
+    async with conversation(tmp_path, None, settings=NO_SERVER) as talk:
         found = await findings(talk)
     assert found["model"].level == "fail"
     assert "ANTHROPIC_API_KEY" in found["model"].advice
