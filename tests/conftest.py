@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+NO_SERVER = "".join(
+    f'[connections.{name}]\nbase_url = "http://127.0.0.1:1/v1"\n'
+    for name in ("ollama", "llamacpp", "lmstudio", "vllm")
+)
+"""Settings under which no model answers on this machine, whatever runs on it."""
 LOCAL_NAMES = {"localhost", "localhost.localdomain", ""}
 
 
@@ -32,6 +37,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return folder
+
+
+@pytest.fixture
+def no_server(home: Path) -> None:
+    """Settings under which no model is found, whatever runs on this machine."""
+    (home / "handrail").mkdir(mode=0o700)
+    (home / "handrail" / "config.toml").write_text(NO_SERVER)
 
 
 def is_local(host: object) -> bool:

@@ -19,7 +19,8 @@ from handrail.protocol.events import (
     TurnFinished,
     UserMessage,
 )
-from tests.engine.conversation import NO_SERVER, Conversation, conversation, script_file, words
+from tests.conftest import NO_SERVER
+from tests.engine.conversation import Conversation, conversation, script_file, words
 from tests.models.fake_server import FakeServer, Reply, Said
 
 pytestmark = pytest.mark.anyio

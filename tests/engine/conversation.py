@@ -16,11 +16,6 @@ from handrail.protocol.commands import Command, SendMessage
 from handrail.protocol.events import Delta, Recorded, TurnFinished
 
 DEADLINE = 20.0
-NO_SERVER = "".join(
-    f'[connections.{name}]\nbase_url = "http://127.0.0.1:1/v1"\n'
-    for name in ("ollama", "llamacpp", "lmstudio", "vllm")
-)
-"""Settings under which no model answers on this machine, whatever runs on it."""
 Answers = Sequence[Mapping[str, Any]]
 Kind = TypeVar("Kind")
 

@@ -1,6 +1,5 @@
 """Cancelling keeps what was done, marks what was cut, and leaves nothing running."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -17,25 +16,9 @@ from handrail.protocol.events import (
     UserMessage,
 )
 from tests.engine.conversation import calls, conversation, eventually, run, words
+from tests.processes import lasting, running
 
 pytestmark = pytest.mark.anyio
-
-LEAVES_CHILDREN = "sleep 600 & echo $! > child; echo $$ > parent; wait"
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is such a process that has not ended; a zombie has."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text() if Path("/proc/self").exists() else ""
-        os.kill(pid, 0)
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return ") Z" not in status
-
-
-def pid_in(path: Path) -> int:
-    return int(path.read_text() or 0) if path.exists() else 0
-
 
 @pytest.mark.promise("ENG-4")
 async def test_cancel_keeps_the_words_so_far_and_tells_the_model_that_they_were_cut(tmp_path: Path) -> None:
@@ -69,20 +52,20 @@ async def test_cancel_before_any_word_is_told_to_the_model_too(tmp_path: Path) -
 
 @pytest.mark.promise("ENG-5")
 async def test_cancel_stops_a_command_with_all_its_children(tmp_path: Path) -> None:
-    answers = [run("sh long.sh"), {"text": "yes"}]
-    (tmp_path / "long.sh").write_text(LEAVES_CHILDREN)
+    child = lasting()
+    answers = [run(f"sh long.sh {child}"), {"text": "yes"}]
+    (tmp_path / "long.sh").write_text("sleep $1 & wait")
     async with conversation(tmp_path, answers, mode="auto", allow=("sh",)) as talk:
         await talk.say("wait")
         await talk.until(ToolStarted)
-        await eventually(lambda: bool(pid_in(tmp_path / "child") and pid_in(tmp_path / "parent")))
+        await eventually(lambda: len(running(child)) == 2)
         await talk.send(Cancel())
         finished = await talk.until(ToolFinished)
         assert finished.status == "cancelled"
         assert finished.error
         assert finished.error.reason == "cancelled"
         assert (await talk.until(TurnFinished)).reason == "cancelled"
-        for name in ("child", "parent"):
-            assert not is_running(pid_in(tmp_path / name))
+        assert not running(child)
         assert (await talk.turn("go on")).reason == "answered"
     assert "Cancelled before it ended" in words(talk.requests[1])
 

@@ -40,7 +40,8 @@ def open_after_damage(folder: Path) -> Log | None:
         try:
             log = open_log(folder)
         except StorageDamaged as refused:
-            return told_to_move_it(folder, refused)
+            check_refusal(folder, refused)
+            return None
         with suppress(StorageDamaged):
             if not verify(log):
                 return log
@@ -48,7 +49,7 @@ def open_after_damage(folder: Path) -> Log | None:
     raise AssertionError("a repaired log is damaged still")
 
 
-def told_to_move_it(folder: Path, refused: StorageDamaged) -> None:
+def check_refusal(folder: Path, refused: StorageDamaged) -> None:
     assert "copy in" in str(refused)
     assert list(folder.glob("damaged-*/log.db"))
 

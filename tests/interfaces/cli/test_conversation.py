@@ -224,6 +224,7 @@ def test_no_colour_where_none_is_wanted(workspace: Path, tmp_path: Path) -> None
         assert "\x1b[36m" not in talk.raw
 
 
+@pytest.mark.usefixtures("no_server")
 def test_no_model_is_told_and_the_conversation_stays_open(workspace: Path, tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "Here I am."})
     with terminal(cwd=workspace) as talk:

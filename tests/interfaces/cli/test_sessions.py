@@ -90,6 +90,7 @@ def test_the_default_model_is_shown_with_its_reason_and_can_be_set(tmp_path: Pat
     assert run("run", "hi", cwd=tmp_path).stdout == "Answer 1.\n"
 
 
+@pytest.mark.usefixtures("no_server")
 def test_the_doctor_names_what_is_wrong_and_its_status_says_so(tmp_path: Path, model: str) -> None:
     well = run("doctor", "--model", model, cwd=tmp_path)
     assert well.returncode == 0

@@ -46,6 +46,7 @@ def test_every_command_has_help_of_its_own(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TERM-3")
+@pytest.mark.usefixtures("no_server")
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
