@@ -34,6 +34,8 @@ from handrail.storage.archive import read_lines, write_lines
 from handrail.storage.log import Head, Log
 from handrail.storage.recovery import open_log
 from handrail.tools.git import GitState, git_state
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 
@@ -142,11 +144,12 @@ class App:
         self.log = log
         self.bell = Bell()
         self.answerers = Answerers(loaded, places, environ, options.model)
+        self._sandbox = Sandbox(places.data)
         self.turns = Turns(
             self.answerers,
             loaded.settings,
             workspace,
-            Toolbox(),
+            Toolbox(self._sandbox),
             self.bell,
             answerable=options.answerable,
         )
@@ -326,6 +329,10 @@ class App:
         """Branch and changed files of the workspace; None where there is no git to ask."""
         return await git_state(self.workspace.root)
 
+    async def sandbox(self) -> Protection:
+        """What confines commands here."""
+        return await self._sandbox.protection()
+
     # One session as another, or as a file
 
     def fork(self, session_id: str, turn: int | None = None) -> str:
@@ -341,7 +348,7 @@ class App:
 
     async def doctor(self) -> AsyncIterator[Finding]:
         """One finding a fact, each with what to do about it."""
-        async for finding in examine(self.log, self.loaded, self.answerers):
+        async for finding in examine(self.log, self.loaded, self.answerers, self._sandbox):
             yield finding
 
     # Inside

@@ -20,6 +20,7 @@ from tests.processes import lasting, running
 
 pytestmark = pytest.mark.anyio
 
+
 @pytest.mark.promise("ENG-4")
 async def test_cancel_keeps_the_words_so_far_and_tells_the_model_that_they_were_cut(tmp_path: Path) -> None:
     async with conversation(tmp_path, [{"text": "one two three"}, {"text": "yes"}]) as talk:

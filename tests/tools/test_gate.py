@@ -1,7 +1,8 @@
 import hashlib
 import json
-import sys
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -82,14 +83,19 @@ async def test_the_start_is_committed_before_the_effect_and_the_end_with_its_fac
 
 
 async def test_what_was_started_is_known_when_the_command_runs(bench: Bench) -> None:
-    """The command itself looks into the log."""
-    look = LOOK.format(bench.session.log.path)
-    finished = await bench.call("run", command=f'{sys.executable} -c "{look}"')
-    assert "tool_started" in finished.content
-    assert "tool_finished" not in finished.content
-
-
-LOOK = "import sqlite3; print(sqlite3.connect('{}').execute('select type from events').fetchall())"
+    """The command waits for somebody who looked into the log, as another process would."""
+    command = "touch begun; until [ -e seen ]; do sleep 0.01; done"
+    call = bench.wanted(ToolCall(id="c_1", name="run", arguments={"command": command}))
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.gate.run, call, bench.turn_id)
+            while not (bench.root / "begun").exists():
+                await anyio.sleep(0.01)
+            with closing(sqlite3.connect(bench.session.log.path)) as other:
+                types = [name for (name,) in other.execute("select type from events")]
+            (bench.root / "seen").touch()
+    assert types[-1] == "tool_started"
+    assert bench.finished("c_1").status == "ok"
 
 
 async def test_a_refusal_is_recorded_without_a_start(make_bench: MakeBench) -> None:

@@ -12,26 +12,10 @@ from handrail.protocol.values import ToolCall
 from handrail.tools.environment import without_secrets
 from handrail.tools.output import Output
 from handrail.tools.process import run_process
+from tests.processes import gone, lasting, running
 from tests.tools.calls import Bench
 
 pytestmark = pytest.mark.anyio
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not collected by its parent does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
-async def ended(pid: int) -> bool:
-    with anyio.move_on_after(10):
-        while alive(pid):
-            await anyio.sleep(0.01)
-        return True
-    return False
 
 
 @pytest.fixture
@@ -58,43 +42,46 @@ async def test_a_command_that_ends_by_a_signal_says_which(bench: Bench) -> None:
 
 @pytest.mark.promise("TOOL-6")
 async def test_a_time_limit_stops_the_command_and_its_children(bench: Bench) -> None:
-    command = "sleep 300 & echo $! > child; (trap '' TERM; echo $BASHPID > stubborn; sleep 300); wait"
+    child, stubborn = lasting(), lasting()
+    command = f"sleep {child} & (trap '' TERM; sleep {stubborn}); wait"
     finished = await bench.call("run", command=command, timeout=0.5)
     assert finished.error is not None
     assert finished.error.reason == "timeout"
-    for name in ("child", "stubborn"):
-        assert await ended(int((bench.root / name).read_text()))
+    assert await gone(child)
+    assert await gone(stubborn)
 
 
 async def test_background_children_neither_hang_the_call_nor_outlive_it(bench: Bench) -> None:
+    child = lasting()
     with anyio.fail_after(20):
-        finished = await bench.call("run", command="sleep 300 & echo $! > child; echo started", timeout=60)
+        finished = await bench.call("run", command=f"sleep {child} & echo started", timeout=60)
     assert finished.status == "ok"
     assert "started" in finished.content
     assert "background were stopped" in finished.content
-    assert await ended(int((bench.root / "child").read_text()))
+    assert await gone(child)
 
 
 async def test_a_child_that_left_the_group_does_not_hang_the_call(bench: Bench) -> None:
+    child = lasting()
     with anyio.fail_after(20):
-        finished = await bench.call(
-            "run", command="setsid sleep 300 & echo $! > child; echo started", timeout=60
-        )
+        finished = await bench.call("run", command=f"setsid sleep {child} & echo started", timeout=60)
     assert finished.status == "ok"
-    os.kill(int((bench.root / "child").read_text()), 9)
+    for number in running(child):
+        os.kill(number, 9)
 
 
 @pytest.mark.promise("TOOL-7")
 async def test_cancelling_stops_the_whole_group(bench: Bench) -> None:
-    arguments = {"command": "sleep 300 & echo $! > child; echo begun; wait"}
+    child = lasting()
+    arguments = {"command": f"sleep {child} & echo begun; wait"}
     call = bench.wanted(ToolCall(id=new_id("call"), name="run", arguments=arguments))
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
-            while "begun" not in bench.session.live.text(call.id, "output"):
+            while "begun" not in bench.session.live.text(call.id, "output") or not running(child):
                 await anyio.sleep(0.01)
             tasks.cancel_scope.cancel()
-    assert await ended(int((bench.root / "child").read_text()))
+    assert await gone(child)
 
 
 async def test_a_command_that_closes_its_output_is_waited_for(bench: Bench) -> None:

@@ -39,6 +39,8 @@ def _way(facts: Facts) -> str:
     match facts.action:
         case "write":
             return "Mode edit or auto (--mode edit) would allow it."
+        case "run" if facts.network:
+            return "A command without network may be allowed."
         case "run" if facts.command and facts.command.plain:
             return f'Mode auto with --allow "{facts.command.words[0]}" would allow it.'
         case "run":

@@ -36,6 +36,8 @@ class Facts:
     """The user has said `always` to exactly this."""
     answerable: bool = True
     """Somebody is there who can be asked."""
+    network: bool = False
+    """The command wants the network, which the sandbox does not give."""
 
 
 def kind_of(facts: Facts) -> ToolKind:

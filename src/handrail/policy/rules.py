@@ -31,6 +31,8 @@ def paths(facts: Facts) -> Decision:
 
 def command(facts: Facts) -> Decision:
     """Which commands may run unasked, as far as a mode lets any."""
+    if facts.network:
+        return Ask("the command wants the network")
     if facts.command is None or is_allowed(facts.command, facts.allowed):
         return ALLOW
     if not facts.command.plain:

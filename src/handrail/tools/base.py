@@ -22,6 +22,8 @@ class About(NamedTuple):
     path: str | None = None
     command: str | None = None
     url: str | None = None
+    network: bool = False
+    """The command wants the network."""
     todo: str = ""
     """The todo that the call's success completes."""
 
@@ -41,6 +43,8 @@ class Work:
     call_id: str
     answer: str = ""
     """What the user said to the tool's question."""
+    shown_characters: int = 16_000
+    """How much of a file the model can be shown at once."""
 
 
 @dataclass(frozen=True, slots=True)

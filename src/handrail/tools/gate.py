@@ -60,6 +60,7 @@ class Gate:
         *,
         allow: Sequence[str] = (),
         answerable: bool = True,
+        shown_characters: int = 16_000,
     ) -> None:
         self._session = session
         self._workspace = workspace
@@ -67,6 +68,7 @@ class Gate:
         self._asker = asker
         self._allowed = tuple(tuple(entry.split()) for entry in allow)
         self._answerable = answerable
+        self._shown_characters = shown_characters
 
     async def run(self, call: ToolCall, turn_id: str) -> None:
         """Bring a call to its end in the log: done, refused, failed or cancelled."""
@@ -88,7 +90,13 @@ class Gate:
             names = ", ".join(self._toolbox.names(self._session.state.mode))
             message = f"There is no tool {call.name[:80]}. There are: {names}."
             raise refused(call.name, "unknown_tool", message)
-        work = Work(self._session, self._workspace, turn_id, call.id)
+        work = Work(
+            self._session,
+            self._workspace,
+            turn_id,
+            call.id,
+            shown_characters=self._shown_characters,
+        )
         return Wanted(tool, read_arguments(call, tool.arguments), work)
 
     # May it run?
@@ -116,6 +124,7 @@ class Gate:
             mode=self._session.state.mode,
             path=path,
             command=read_command(about.command) if about.command is not None else None,
+            network=about.network,
             allowed=self._allowed,
             url_from_user=about.url is not None and is_written(about.url, user_texts(self._session)),
             always=f"{tool.name} {wanted.summary}" in self._session.state.always,

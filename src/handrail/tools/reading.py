@@ -12,7 +12,6 @@ from handrail.workspace.files import WHOLE_LIMIT, Workspace
 from handrail.workspace.text import Lines
 
 MOST_LINES = 400
-MOST_CHARACTERS = 16_000
 
 
 class ReadArguments(Value):
@@ -33,7 +32,7 @@ class Read(Tool[ReadArguments]):
     async def run(self, arguments: ReadArguments, work: Work) -> Outcome:
         lines = await anyio.to_thread.run_sync(read_lines, work.workspace, arguments, abandon_on_cancel=True)
         path = work.workspace.resolve(arguments.path).path
-        body, shown = _numbered(lines)
+        body, shown = _numbered(lines, work.shown_characters)
         last = lines.start + shown - 1
         whole = lines.start == 1 and last == lines.total and not lines.clipped
         content = f"### {path} [hash: {lines.sha256[:SHOWN_DIGITS]}]\n{body}{_left_out(lines, last)}"
@@ -51,14 +50,14 @@ def read_lines(workspace: Workspace, arguments: ReadArguments) -> Lines:
     return workspace.lines(arguments.path, start, min(end, last) if end else last)
 
 
-def _numbered(lines: Lines) -> tuple[str, int]:
+def _numbered(lines: Lines, most: int) -> tuple[str, int]:
     """The lines with their numbers, and how many of them fitted."""
     rows: list[str] = []
     size = 0
     for number, line in enumerate(lines.lines, start=lines.start):
         row = f"{number}\t{line}"
         size += len(row) + 1
-        if size > MOST_CHARACTERS and rows:
+        if size > most and rows:
             break
         rows.append(row)
     return "\n".join(rows), len(rows)

@@ -3,6 +3,9 @@
 import codecs
 import hashlib
 import os
+import re
+import signal
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -16,34 +19,49 @@ from handrail.tools.editing import TodoId
 from handrail.tools.environment import without_secrets
 from handrail.tools.output import Output
 from handrail.tools.process import Ended, run_process
+from handrail.tools.sandbox.places import Ground
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox
 
 MODEL_LIMIT = 3_000
 SCREEN_LIMIT = 5_000
+WITH_NETWORK = "with network: "
 LIVE_LIMIT = 64_000
 """Characters that are shown while a command runs; its end is shown when it has ended."""
 LINE_LIMIT = 160
+LOOKS_REFUSED = re.compile(
+    r"read-only file system|permission denied|operation not permitted|network is unreachable|"
+    r"name resolution|could not resolve|couldn't resolve|connection refused|"
+    r"\b(EROFS|EACCES|EPERM|ENETUNREACH|EAI_AGAIN|ENOTFOUND|ECONNREFUSED)\b",
+    re.IGNORECASE,
+)
+"""Words of a command that a sandbox may have been in the way of."""
 
 
 class RunArguments(Value):
     command: Annotated[str, Field(min_length=1)]
     timeout: Annotated[float, Field(gt=0, le=600, description="seconds, 30 if left out")] = 30
+    network: Annotated[bool, Field(description="only if the command needs it; the user is asked")] = False
     todo: TodoId = ""
 
 
 class Run(Tool[RunArguments]):
     name = "run"
-    description = "Run a bash command in the workspace, without stdin. Not for servers."
+    description = "Run a bash command in the workspace, without stdin and network. Not for servers."
     action = "run"
     arguments = RunArguments
 
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
     def about(self, arguments: RunArguments) -> About:
-        return About(command=arguments.command, todo=arguments.todo)
+        return About(command=arguments.command, network=arguments.network, todo=arguments.todo)
 
     def summary(self, arguments: RunArguments, work: Work) -> str:
-        return one_line(arguments.command)
+        return f"{WITH_NETWORK * arguments.network}{one_line(arguments.command)}"
 
     def preview(self, arguments: RunArguments, work: Work) -> str:
-        return arguments.command
+        return f"{WITH_NETWORK * arguments.network}{arguments.command}"
 
     async def run(self, arguments: RunArguments, work: Work) -> Outcome:
         output = Output()
@@ -54,14 +72,22 @@ class Run(Tool[RunArguments]):
             live.add(chunk)
             return True
 
-        ended = await run_process(
-            ["bash", "-c", arguments.command],
-            folder=work.workspace.root,
-            environment=without_secrets(os.environ),
-            timeout=arguments.timeout,
-            take=take,
-        )
-        return outcome_of(ended, output, arguments.timeout)
+        network = arguments.network
+        protection = await self._sandbox.protection()
+        ground = Ground(work.workspace.root, work.workspace.state_folders, without_secrets(os.environ))
+        words = ["bash", "-c", arguments.command]
+        async with self._sandbox.confine(words, ground, network=network) as confined:
+            ended = await run_process(
+                confined.words,
+                folder=ground.workspace,
+                environment=confined.environ,
+                timeout=arguments.timeout,
+                take=take,
+            )
+        if protection.name == "bubblewrap":
+            ended = ended._replace(code=signal_of(ended.code))
+        outcome = outcome_of(ended, output, arguments.timeout)
+        return with_sandbox(outcome, protection, network=network)
 
 
 class Screen:
@@ -117,3 +143,18 @@ def outcome_of(ended: Ended, output: Output, timeout: float) -> Outcome:
         error=error,
         output=output.whole() if output.total > MODEL_LIMIT else b"",
     )
+
+
+def signal_of(code: int | None) -> int | None:
+    """The code as it is without bubblewrap, which tells of a signal as a shell does: 128 and its number."""
+    signals = {int(number) for number in signal.Signals}
+    return 128 - code if code is not None and code - 128 in signals else code
+
+
+def with_sandbox(outcome: Outcome, protection: Protection, *, network: bool) -> Outcome:
+    """The outcome that says how the command was confined, and tells the model when that was in its way."""
+    content = outcome.content
+    if outcome.status == "failed" and LOOKS_REFUSED.search(content):
+        content = "\n".join(filter(None, (content, protection.told(network=network))))
+    summary = f"{outcome.summary}, {protection.title(network=network)}"
+    return replace(outcome, summary=summary, content=content)

@@ -10,6 +10,7 @@ from handrail.tools.fetching import Fetch
 from handrail.tools.finding import Glob, ListFolder, Search
 from handrail.tools.reading import Read
 from handrail.tools.running import Run
+from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.talking import AskUser, Todos
 
 READS_ONLY: tuple[Mode, ...] = ("explore", "plan")
@@ -18,7 +19,7 @@ READS_ONLY: tuple[Mode, ...] = ("explore", "plan")
 class Toolbox:
     """A fixed set of tools in a fixed order, so that a model is told of them in the same bytes every time."""
 
-    def __init__(self) -> None:
+    def __init__(self, sandbox: Sandbox | None = None) -> None:
         tools: list[Tool[Any]] = [
             Read(),
             ListFolder(),
@@ -26,7 +27,7 @@ class Toolbox:
             Search(),
             EditFile(),
             WriteFile(),
-            Run(),
+            Run(sandbox or Sandbox()),
             Fetch(),
             Todos(),
             AskUser(),

@@ -49,11 +49,11 @@ class Workspace:
 
     def __init__(self, root: Path, state_folders: tuple[Path, ...] = ()) -> None:
         self.root = Path(os.path.realpath(root))
-        self._state_folders = tuple(Path(os.path.realpath(folder)) for folder in state_folders)
+        self.state_folders = tuple(Path(os.path.realpath(folder)) for folder in state_folders)
 
     def resolve(self, given: str) -> Place:
         """Where a path leads, whether or not anything is there."""
-        return resolve(self.root, given, self._state_folders)
+        return resolve(self.root, given, self.state_folders)
 
     def read(self, given: str) -> TextFile:
         """The whole text of a file; raises PathProblem for what is missing, no text, or too large."""

@@ -26,7 +26,8 @@ async def welcome(app: "App", session_id: str, width: int) -> list[Line]:
     except NoModel as problem:
         model = line((DIM, "model "), (BAD, "none"))
         missing = [row for text in str(problem).splitlines() for row in wrap(line(text), width, "    ")]
-    right = (*model, *line((DIM, "   mode "), (ACCENT, mode)))
+    confined = (await app.sandbox()).title()
+    right = (*model, *line((DIM, "   mode "), (ACCENT, mode), (DIM, f"   {confined}")))
     notices = [row for text in app.notices for row in wrap(line((DIM, text)), width, "  ")]
     return [*beside(left, right, width), *missing, *notices]
 

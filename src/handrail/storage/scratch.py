@@ -1,0 +1,51 @@
+"""Folders that last as long as one command, and facts that are good for a day."""
+
+import os
+import shutil
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from handrail.config.places import make_private
+
+
+def make_scratch() -> Path:
+    """An empty folder that only the user can look into."""
+    return Path(os.path.realpath(tempfile.mkdtemp(prefix="handrail-")))
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove the folder with all in it, also what a program has closed to us; nothing outside is touched."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        _open_up(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open_up(folder: Path) -> None:
+    with suppress(OSError):
+        folder.chmod(stat.S_IRWXU)
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                _open_up(Path(entry.path))
+
+
+def recall(file: Path, key: str, seconds: float) -> str:
+    """What was remembered under this key within so many seconds; empty otherwise."""
+    try:
+        kept, _, text = file.read_text("utf-8").partition("\n")
+        age = time.time() - file.stat().st_mtime
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return text if kept == key and 0 <= age < seconds else ""
+
+
+def remember(file: Path, key: str, text: str) -> None:
+    """Keep a fact that can be found out again; a disk that takes nothing costs only that."""
+    with suppress(OSError):
+        descriptor, name = tempfile.mkstemp(dir=make_private(file.parent), prefix=f".{file.name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as new:
+            new.write(f"{key}\n{text}")
+        os.replace(name, file)

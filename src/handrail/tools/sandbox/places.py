@@ -1,0 +1,133 @@
+"""Which places a confined command may not read or not write, and its environment."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from handrail.workspace.places import STATE_FOLDERS
+
+PROTECTED = (".git", *STATE_FOLDERS)
+"""In the workspace, readable but not writable."""
+
+SECRET_IN_HOME = (
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".git-credentials",
+    ".pgpass",
+    ".my.cnf",
+    ".pypirc",
+    ".npmrc",
+    ".vault-token",
+    ".password-store",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".terraform.d/credentials.tfrc.json",
+    ".cache/huggingface/token",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".thunderbird",
+)
+SECRET_IN_CONFIG = (
+    "gh",
+    "glab-cli",
+    "hub",
+    "gcloud",
+    "git/credentials",
+    "github-copilot",
+    "containers/auth.json",
+    "rclone",
+    "op",
+    "google-chrome",
+    "chromium",
+)
+SECRET_OF_THE_SYSTEM = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-")
+"""Only root could read these anyway."""
+
+DOORS = (
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "GPG_AGENT_INFO",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "DOCKER_HOST",
+    "TMUX",
+    "STY",
+)
+"""Variables that name a service which would act for the command outside the sandbox."""
+
+
+class Ground(NamedTuple):
+    """Where a command works, and whose machine it is."""
+
+    workspace: Path
+    state: tuple[Path, ...]
+    """Handrail's own folders."""
+    environ: Mapping[str, str]
+
+
+def hidden(ground: Ground) -> tuple[str, ...]:
+    """Existing places that a command cannot read, links resolved, parents before what is in them."""
+    found = {os.path.realpath(path) for path in _secret(ground) if os.path.exists(path)}
+    found -= {os.path.realpath(ground.workspace), "/"}
+    return tuple(sorted(found))
+
+
+def protected(ground: Ground) -> tuple[str, ...]:
+    """What exists in the workspace and cannot be written."""
+    paths = (ground.workspace / name for name in PROTECTED)
+    return tuple(str(path) for path in paths if path.exists() and not path.is_symlink())
+
+
+def needed(ground: Ground) -> tuple[str, ...]:
+    """Places of the user's programs, which stay readable also where they lie in a temp folder."""
+    programs = (Path(folder) for folder in ground.environ.get("PATH", "").split(":") if folder)
+    roots = [folder.parent if folder.name in ("bin", "sbin") else folder for folder in programs]
+    ours = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[3])
+    home = (Path(folder) for folder in _homes(ground.environ))
+    return tuple(sorted({os.path.realpath(path) for path in (*roots, *ours, *home) if path.is_dir()}))
+
+
+def environment(environ: Mapping[str, str], temp: str) -> dict[str, str]:
+    """The environment with everything that is kept for later kept in the temp folder."""
+    kept = {name: value for name, value in environ.items() if name not in DOORS}
+    caches = {
+        "XDG_CACHE_HOME": f"{temp}/cache",
+        "XDG_STATE_HOME": f"{temp}/state",
+        "XDG_RUNTIME_DIR": temp,
+        "npm_config_cache": f"{temp}/cache/npm",
+    }
+    return kept | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temp) | caches
+
+
+def _secret(ground: Ground) -> Iterator[str]:
+    yield from map(str, ground.state)
+    yield from SECRET_OF_THE_SYSTEM
+    for home in _homes(ground.environ):
+        yield from _below(home, SECRET_IN_HOME)
+        yield from _below(f"{home}/.config", SECRET_IN_CONFIG)
+    if config := ground.environ.get("XDG_CONFIG_HOME"):
+        yield from _below(config, SECRET_IN_CONFIG)
+
+
+def _homes(environ: Mapping[str, str]) -> Iterator[str]:
+    if home := environ.get("HOME"):
+        yield home
+    if os.geteuid() == 0:
+        yield from map(str, Path("/home").glob("*"))
+
+
+def _below(folder: str, names: Iterable[str]) -> Iterator[str]:
+    return (f"{folder}/{name}" for name in names)
