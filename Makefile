@@ -55,10 +55,10 @@ $(BIN)/python:
 
 $(VENV)/.run-installed: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing Handrail into .venv, once"
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[embedded]'
 	@touch $@
 
 $(VENV)/.dev-installed: $(VENV)/.run-installed
 	@echo "installing the development tools into .venv, once"
-	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --editable '.[dev,embedded]'
 	@touch $@

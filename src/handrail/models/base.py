@@ -117,7 +117,17 @@ class Finished:
     reason: Finish
 
 
-Part = RawBytes | Text | Thinking | Opaque | CallPart | UsagePart | Finished
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a slow model is before its first word; nothing of this belongs to the answer."""
+
+    what: Literal["checking", "loading", "reading"]
+    """The bytes of its file; until it answers, in seconds with no total; the tokens of the request."""
+    done: int
+    total: int = 0
+
+
+Part = RawBytes | Text | Thinking | Opaque | CallPart | UsagePart | Progress | Finished
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which model answers, and why: flag, session, workspace, user setting, a key, a local server."""
+"""Which model answers, and why: flag, session, workspace, user setting, a key, a local server, our own."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
@@ -7,7 +7,17 @@ import anyio
 
 from handrail.config.connections import ConnectionSettings
 from handrail.models.connect import Credential, find_key, no_credential
-from handrail.models.connections import BUILT_IN, LOCAL_PORTS, SCRIPTED, Connection, connections, resolve
+from handrail.models.connections import (
+    BUILT_IN,
+    EMBEDDED,
+    LOCAL_PORTS,
+    SCRIPTED,
+    Connection,
+    connections,
+    resolve,
+)
+from handrail.models.embedded.files import file_for
+from handrail.models.embedded.offer import Offer, find_embedded
 from handrail.models.known import DEFAULTS
 from handrail.protocol.errors import ModelProblem, NoModel
 from handrail.protocol.values import Role
@@ -16,8 +26,8 @@ SERVER_SECONDS = 0.5
 
 DOORS = """There is no model to answer. Three ways to one:
   - a key: put one into {keys}
-  - a server on this machine: start Ollama, llama.cpp, LM Studio or vLLM
-  - another address: add a connection to your settings and name its model with --model"""
+  - a server: start Ollama, llama.cpp, LM Studio or vLLM on this machine, or add a connection to your settings
+  - a small model of Handrail's own: {embedded}"""
 
 
 class Wishes(NamedTuple):
@@ -41,6 +51,7 @@ class Choice(NamedTuple):
 
 
 FindServer = Callable[[Mapping[str, Connection]], Awaitable[str | None]]
+FindEmbedded = Callable[[Mapping[str, str]], Offer]
 PLACES = {
     "flag": "named on the command line",
     "session": "chosen in this session",
@@ -80,6 +91,7 @@ async def choose(
     settings: Mapping[str, ConnectionSettings] | None = None,
     credential: Credential = no_credential,
     find: FindServer = find_server,
+    embedded: FindEmbedded = find_embedded,
 ) -> Choice:
     """The main model. Raises NoModel, with the ways out, when there is nothing to answer with."""
     available = connections(settings or {})
@@ -95,7 +107,11 @@ async def choose(
     server = await find(available)
     if server is not None:
         return Choice(server, f"{server.partition('/')[0]} answers on this machine", "main", fallbacks)
-    raise NoModel(DOORS.format(keys=", ".join(available[name].key_env[0] for name in DEFAULTS)))
+    own = embedded(environment)
+    if own.ready:
+        return Choice(own.reference, "no key and no local server found", "main", fallbacks)
+    keys = ", ".join(available[name].key_env[0] for name in DEFAULTS)
+    raise NoModel(DOORS.format(keys=keys, embedded=own.advice))
 
 
 def choose_for(
@@ -129,4 +145,6 @@ def _fallbacks(wishes: Wishes, available: Mapping[str, Connection]) -> tuple[str
 def _full(reference: str, available: Mapping[str, Connection]) -> str:
     if reference.startswith(f"{SCRIPTED}/"):
         return reference
+    if reference.strip().partition("/")[0] == EMBEDDED:
+        return f"{EMBEDDED}/{file_for(reference.strip()).model}"
     return resolve(reference, available).reference

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from handrail.config.connections import ConnectionSettings
 from handrail.models.base import Model
 from handrail.models.capabilities import Probed, describe, probe
-from handrail.models.connections import SCRIPTED, Connection, connections, resolve
+from handrail.models.connections import EMBEDDED, SCRIPTED, Connection, connections, resolve
 from handrail.protocol.errors import Authenticate
 
 Credential = Callable[[str], str | None]
@@ -29,6 +29,10 @@ async def connect(
         from handrail.models.scripted import ScriptedModel
 
         return ScriptedModel.load(reference.partition("/")[2])
+    if reference.partition("/")[0] == EMBEDDED:
+        from handrail.models.embedded.model import embedded_model
+
+        return embedded_model(reference, environment)
     connection, model = resolve(reference, connections(settings or {}))
     key = find_key(connection, environment, credential)
     if not key and connection.key_env and not connection.local:

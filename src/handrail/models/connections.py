@@ -14,6 +14,9 @@ from handrail.protocol.errors import ConfigProblem, UsageProblem
 SCRIPTED = "scripted"
 """Not a connection but the name before the slash of a model that answers from a file."""
 
+EMBEDDED = "embedded"
+"""The same for a model that runs in a child process of ours."""
+
 LOCAL_PORTS = {"ollama": 11434, "llamacpp": 8080, "lmstudio": 1234, "vllm": 8000}
 """Servers on this machine that are looked for, in this order."""
 
@@ -33,6 +36,8 @@ class Connection:
     query: Mapping[str, str] = field(default_factory=dict)
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream_usage: bool = True
+    prompt_progress: bool = False
+    """Whether the server tells, when asked, how far it is with reading the request."""
     native_tools: bool = True
     schema_output: bool | None = None
     images: bool | None = None
@@ -107,7 +112,7 @@ def connections(settings: Mapping[str, ConnectionSettings]) -> dict[str, Connect
 
 def connection(name: str, settings: ConnectionSettings) -> Connection:
     """The connection that settings under this name describe."""
-    if "/" in name or not name or name == SCRIPTED:
+    if "/" in name or name in {"", SCRIPTED, EMBEDDED}:
         raise ConfigProblem(f"{name!r} cannot be the name of a connection: choose a word without a slash.")
     changed: dict[str, Any] = {each: getattr(settings, each) for each in settings.model_fields_set}
     if settings.price is not None:
@@ -146,7 +151,7 @@ def resolve(reference: str, available: Mapping[str, Connection]) -> Resolved:
     for pattern, owner in BARE_NAMES:
         if re.match(pattern, text) and not slash:
             return Resolved(connection=available[owner], model=text)
-    known = ", ".join(sorted([*available, SCRIPTED]))
+    known = ", ".join(sorted([*available, SCRIPTED, EMBEDDED]))
     raise UsageProblem(
         f"{reference!r} names no model. Write CONNECTION/MODEL, where CONNECTION is one of {known}; "
         "names that begin with claude-, gpt-, o1 to o9, grok- or gemini- can stand alone."

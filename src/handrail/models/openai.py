@@ -82,6 +82,8 @@ def request_body(connection: Connection, model: str, request: Request) -> dict[s
     body["stream"] = True
     if connection.stream_usage:
         body["stream_options"] = {"include_usage": True}
+    if connection.prompt_progress:
+        body["return_progress"] = True
     return body
 
 

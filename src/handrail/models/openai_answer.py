@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Text, Thinking, UsagePart
+from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Progress, Text, Thinking, UsagePart
 from handrail.models.reading import TextReader, calls_in_text, joined, read_call
 from handrail.models.sse import ServerEvent
 from handrail.models.wire import StreamRefused
@@ -67,6 +67,8 @@ class ChatReader:
             yield from self._choice(choices[0])
         if isinstance(chunk.get("usage"), dict):
             yield UsagePart(read_usage(chunk["usage"]))
+        if isinstance(chunk.get("prompt_progress"), dict):
+            yield read_progress(chunk["prompt_progress"])
 
     def _choice(self, choice: dict[str, Any]) -> Iterator[Part]:
         delta = choice.get("delta")
@@ -158,6 +160,13 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         cache_read_tokens=_count(details, "cached_tokens"),
         cache_write_tokens=_count(details, "cache_write_tokens"),
     )
+
+
+def read_progress(progress: dict[str, Any]) -> Progress:
+    """Tokens of the request that were read, those apart that the server had in its cache."""
+    cached = _count(progress, "cache")
+    done, total = _count(progress, "processed") - cached, _count(progress, "total") - cached
+    return Progress("reading", max(0, done), max(0, total))
 
 
 def _count(values: dict[str, Any], key: str) -> int:

@@ -9,6 +9,7 @@ HandrailError                 a sentence for the user that says what to do; `exi
 │   ├── Authenticate          the key is missing or refused                                     (1)
 │   └── GiveUp                the answer cannot be used and trying again will not help          (1)
 ├── NoModel                   nothing to answer with: no key, no server                         (1)
+├── FetchStopped              a download ended early; what has come is kept, the next one goes on (1)
 ├── StorageProblem            the log cannot take or give an event                              (1)
 │   ├── StorageFull           no room left on the disk: the action was not begun
 │   ├── StorageBusy           another process kept the database longer than the deadline
@@ -110,6 +111,10 @@ class GiveUp(ModelProblem):
 
 
 class NoModel(HandrailError):
+    pass
+
+
+class FetchStopped(HandrailError):
     pass
 
 
