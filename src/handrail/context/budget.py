@@ -30,6 +30,11 @@ def fixed_tokens(system: str, tools: tuple[ToolSpec, ...]) -> int:
     )
 
 
+def shown_characters(window: int, most: int, share: int) -> int:
+    """How much of a file one fragment may show: a share of the window, and never more than `most`."""
+    return max(1_500, min(most, int(window * BYTES_PER_TOKEN / share)))
+
+
 def output_tokens(window: int, wished: int) -> int:
     """How many tokens an answer may have, leaving most of a small window to the question."""
     return max(256, min(wished, window // 4))

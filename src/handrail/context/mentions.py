@@ -21,11 +21,11 @@ class Attached(NamedTuple):
     files: tuple[FileSeen, ...]
 
 
-def attach_mentions(message: str, workspace: Workspace) -> Attached:
+def attach_mentions(message: str, workspace: Workspace, cap: int = ATTACHED_CAP) -> Attached:
     """The content of every file and folder that the message mentions."""
     fragments: list[str] = []
     files: list[FileSeen] = []
-    left = ATTACHED_CAP
+    left = cap
     for name in mentioned(message):
         fragment, seen = _attach(name, workspace, left)
         left -= len(fragment.encode(errors="replace"))

@@ -1,7 +1,8 @@
 """Which models answer in a session: chosen once, connected once, closed together."""
 
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING
 
 from handrail.config.credentials import find_credential
 from handrail.config.layers import LoadedSettings
@@ -10,7 +11,11 @@ from handrail.models.base import Deadlines, Model, Request, UserTurn
 from handrail.models.choice import Choice, Wishes, choose
 from handrail.models.connect import connect
 from handrail.models.connections import connections
+from handrail.protocol.errors import HandrailError
 from handrail.sessions.handle import Session
+
+if TYPE_CHECKING:
+    from handrail.models.embedded.report import Report
 
 PROBE_SECONDS = 20.0
 
@@ -49,7 +54,21 @@ class Answerers:
     async def models(self, session: Session) -> list[Model]:
         """The session's main model, ready to be asked, and after it the fallbacks."""
         choice = await self.choice(session)
-        return [await self._connected(reference) for reference in (choice.reference, *choice.fallbacks)]
+        models = [await self._connected(choice.reference)]
+        for reference in choice.fallbacks:
+            with suppress(HandrailError):  # the doctor tells of it; it must not stop a model that works
+                models.append(await self._connected(reference))
+        return models
+
+    async def unusable_fallbacks(self) -> list[tuple[str, str]]:
+        """Fallbacks of the settings that would not help, each with the reason."""
+        found = []
+        for reference in self._loaded.settings.models.fallback.main:
+            try:
+                await self._connected(await self.check(reference))
+            except HandrailError as problem:
+                found.append((reference, str(problem)))
+        return found
 
     async def probe(self, reference: str) -> None:
         """Ask a model for one word; raises what a real question would."""
@@ -61,6 +80,12 @@ class Answerers:
         async with aclosing(model.stream(request)) as parts:
             async for _ in parts:
                 pass
+
+    async def embedded(self) -> "Report":
+        """How the model of our own is, whether or not it is the one that answers."""
+        from handrail.models.embedded.report import report
+
+        return await report(self._environment)
 
     async def aclose(self) -> None:
         for model in self._models.values():

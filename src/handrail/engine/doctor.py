@@ -11,6 +11,8 @@ from handrail.engine.answerers import Answerers
 from handrail.protocol.errors import HandrailError
 from handrail.storage.log import Log
 from handrail.storage.recovery import verify
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.search import find_ripgrep
 
 LITTLE_SPACE = 500_000_000
@@ -24,18 +26,21 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-async def examine(log: Log, loaded: LoadedSettings, answerers: Answerers) -> AsyncIterator[Finding]:
+async def examine(
+    log: Log, loaded: LoadedSettings, answerers: Answerers, sandbox: Sandbox
+) -> AsyncIterator[Finding]:
     """All findings, as they are made."""
     yield Finding(
         "version", "ok", f"handrail {__version__}, Python {platform.python_version()} on {platform.system()}"
     )
     yield await _model(answerers)
+    yield Finding("embedded", *await answerers.embedded())
+    for reference, problem in await answerers.unusable_fallbacks():
+        yield Finding("fallback", "warn", f"{reference} cannot be used", problem)
     yield _log(log)
     yield _storage(log)
     yield _search()
-    yield Finding(
-        "sandbox", "-", "commands are not confined: each is asked about", "read commands before saying yes"
-    )
+    yield _sandbox(await sandbox.look_again())
     for each in loaded.ignored:
         yield Finding("settings", "warn", f"{each.file}: {each.key} is ignored", each.why)
     for _, report in log.recoveries():
@@ -73,6 +78,17 @@ def _storage(log: Log) -> Finding:
     if free < LITTLE_SPACE:
         return Finding("storage", "warn", text, "free some disk space")
     return Finding("storage", "ok", text)
+
+
+def _sandbox(found: Protection) -> Finding:
+    """What confines commands, exactly; a sandbox that leaves the files or the network open is a warning."""
+    because = f" ({found.why})" if found.why else ""
+    if not found.active:
+        text = f"none{because}: commands are not confined, and can do what you can do"
+        return Finding("sandbox", "-", text, found.advice)
+    given, missing = ", ".join(found.given), ", ".join(found.missing)
+    text = f"{found.name} {found.version}{because}: {given}. Not given: {missing}."
+    return Finding("sandbox", "ok" if found.files and found.offline else "warn", text, found.advice)
 
 
 def _search() -> Finding:

@@ -24,6 +24,6 @@ def exceeded(turn: TurnState, limits: Limits, now: float) -> str:
         return (
             f"${turn.cost_usd:.2f} spent of ${limits.usd:.2f} a turn (limits.usd). Send a message to go on."
         )
-    if now - turn.started_at >= limits.seconds:
+    if turn.seconds(now) >= limits.seconds:
         return f"{limits.seconds:.0f} s in one turn (limits.turn_seconds). Send a message to go on."
     return ""

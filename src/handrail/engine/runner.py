@@ -9,12 +9,14 @@ from anyio import get_cancelled_exc_class
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
+from handrail.context.budget import shown_characters
 from handrail.context.compaction import compact, size_of
-from handrail.context.mentions import attach_mentions
+from handrail.context.mentions import ATTACHED_CAP, attach_mentions
 from handrail.context.situation import situation
 from handrail.engine.bell import Bell
 from handrail.engine.takeover import ended_turn, take_over
 from handrail.engine.turn import Turn
+from handrail.models.base import Capabilities, Model
 from handrail.protocol.commands import (
     AnswerApproval,
     AnswerQuestion,
@@ -52,12 +54,13 @@ from handrail.sessions.handle import Session
 from handrail.workspace.files import Workspace
 
 FLUSH_SECONDS = 0.25
+DEFAULT_WINDOW = Capabilities().context_window
 
 
 class TurnMaker(Protocol):
     """Builds a turn with the model that the session now wants."""
 
-    async def model_name(self, session: Session) -> str: ...
+    async def model(self, session: Session) -> Model: ...
 
     async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn: ...
 
@@ -71,6 +74,7 @@ class Runner:
         self.maker = maker
         self.bell = bell
         self._scope: anyio.CancelScope | None = None
+        self._window = DEFAULT_WINDOW
 
     async def run(self) -> None:
         take_over(self.session, self.workspace)
@@ -150,7 +154,10 @@ class Runner:
         """A message becomes a turn, in one commit with its leaving the inbox."""
         turn_id, model, problem = new_id("t"), "", ""
         try:
-            model = await self.maker.model_name(self.session)
+            answering = await self.maker.model(self.session)
+            model, self._window = answering.name, answering.capabilities.context_window
+        except StorageProblem:
+            raise
         except HandrailError as error:
             problem = str(error)
         message = self._message(command, turn_id, steering=False)
@@ -164,7 +171,8 @@ class Runner:
             self._go_on(tasks)
 
     def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> UserMessage:
-        attached = attach_mentions(command.text, self.workspace)
+        cap = shown_characters(self._window, most=ATTACHED_CAP, share=3)
+        attached = attach_mentions(command.text, self.workspace, cap)
         now = "" if steering else situation(self.session.state, self.workspace, time.time())
         return UserMessage(
             message_id=command.message_id,

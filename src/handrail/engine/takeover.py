@@ -87,7 +87,7 @@ def ended_turn(turn: TurnState, reason: FinishReason, detail: str, now: float) -
                 error=error,
             )
         )
-    return [*events, close_turn(turn, reason, detail, seconds=max(0.0, now - turn.started_at))]
+    return [*events, close_turn(turn, reason, detail, seconds=turn.seconds(now))]
 
 
 def close_turn(turn: TurnState, reason: FinishReason, detail: str, seconds: float) -> TurnFinished:

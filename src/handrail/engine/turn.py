@@ -131,8 +131,7 @@ class Turn:
 
     def _finish(self, ending: Ending) -> None:
         turn = self._turn
-        seconds = max(0.0, time.time() - turn.started_at)
-        self.session.append(close_turn(turn, ending.reason, ending.detail, seconds))
+        self.session.append(close_turn(turn, ending.reason, ending.detail, turn.seconds(time.time())))
         self.session.save_snapshot()
 
 

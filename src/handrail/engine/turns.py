@@ -4,6 +4,7 @@ import platform
 from collections.abc import Callable
 
 from handrail.config.settings import Settings
+from handrail.context.budget import shown_characters
 from handrail.context.notes import project_notes
 from handrail.context.prompts import system_prompt
 from handrail.engine.answerers import Answerers
@@ -41,12 +42,13 @@ class Turns:
         self._bell = bell
         self._answerable = answerable
 
-    async def model_name(self, session: Session) -> str:
-        return (await self._answerers.choice(session)).reference
+    async def model(self, session: Session) -> Model:
+        return (await self._answerers.models(session))[0]
 
     async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn:
         limits = self._settings.limits
         models = await self._answerers.models(session)
+        window = min(model.capabilities.context_window for model in models)
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         return Turn(
@@ -59,6 +61,7 @@ class Turns:
                 SessionAsker(session, self._bell, answerable=self._answerable),
                 allow=self._settings.commands.allow,
                 answerable=self._answerable,
+                shown_characters=shown_characters(window, most=16_000, share=6),
             ),
             toolbox=self._toolbox,
             system=system_prompt(str(self._workspace.root), platform.system(), notes),

@@ -121,14 +121,18 @@ class State(BaseModel):
         match recorded.event:
             case ApprovalAsked() as event:
                 self.approvals[event.approval_id] = event
+                self._waits(recorded.at)
             case ApprovalAnswered() as event:
                 if asked := self.approvals.pop(event.approval_id, None):
+                    self._goes_on(recorded.at)
                     self.decided[asked.call_id] = Decided(asked=asked, answer=event)
                     self.always += [always_key(asked)] if event.decision == "always" else []
             case QuestionAsked() as event:
                 self.questions[event.question_id] = event
+                self._waits(recorded.at)
             case QuestionAnswered() as event:
                 if posed := self.questions.pop(event.question_id, None):
+                    self._goes_on(recorded.at)
                     self.told[posed.call_id] = event
             case ToolFinished(call_id=call_id):
                 # Some servers give calls of different answers the same id: no decision outlives its call.
@@ -140,6 +144,14 @@ class State(BaseModel):
                 self.questions = {
                     key: each for key, each in self.questions.items() if each.call_id != call_id
                 }
+
+    def _waits(self, at: float) -> None:
+        if self.turn:
+            self.turn.waiting_since = at
+
+    def _goes_on(self, at: float) -> None:
+        if self.turn:
+            self.turn.waited += max(0.0, at - self.turn.waiting_since)
 
     def _todos(self, recorded: Recorded) -> None:
         match recorded.event:

@@ -47,6 +47,9 @@ class TurnState(BaseModel):
     number: int
     model: str
     started_at: float
+    waiting_since: float = 0.0
+    waited: float = 0.0
+    """Seconds in which the turn only waited for the user."""
     steps: int = 0
     usage: Usage = Usage()
     cost_usd: float = 0.0
@@ -59,6 +62,10 @@ class TurnState(BaseModel):
     nudges: int = 0
     unasked: int = 0
     """Calls refused because nobody could be asked."""
+
+    def seconds(self, now: float) -> float:
+        """How long the turn has worked, waiting for the user not counted."""
+        return max(0.0, now - self.started_at - self.waited)
 
     def unfinished(self) -> list[CallState]:
         return [state for state in self.calls.values() if state.status != "finished"]
