@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from handrail.config.places import make_private
+from handrail.protocol.errors import ConfigProblem
 
 
 def make_scratch() -> Path:
@@ -44,7 +45,7 @@ def recall(file: Path, key: str, seconds: float) -> str:
 
 def remember(file: Path, key: str, text: str) -> None:
     """Keep a fact that can be found out again; a disk that takes nothing costs only that."""
-    with suppress(OSError):
+    with suppress(OSError, ConfigProblem):
         descriptor, name = tempfile.mkstemp(dir=make_private(file.parent), prefix=f".{file.name}.")
         with os.fdopen(descriptor, "w", encoding="utf-8") as new:
             new.write(f"{key}\n{text}")

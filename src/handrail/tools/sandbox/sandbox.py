@@ -75,18 +75,18 @@ class Sandbox:
 
         found = await probe()
         if self._file:
-            remember(self._file, _machine(), found.model_dump_json())
+            remember(self._file, machine(), found.model_dump_json())
         return found
 
     def _recalled(self) -> Protection | None:
-        text = recall(self._file, _machine(), GOOD_FOR) if self._file else ""
+        text = recall(self._file, machine(), GOOD_FOR) if self._file else ""
         try:
             return Protection.model_validate_json(text) if text else None
         except ValidationError:
             return None
 
 
-def _machine() -> str:
+def machine() -> str:
     """All that what is given depends on: another kernel, container, user or bubblewrap is looked at anew."""
     program = bubblewrap.find_bubblewrap()
     installed = f"{program} {os.stat(program).st_mtime_ns}" if program else "none"

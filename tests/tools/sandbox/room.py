@@ -1,0 +1,88 @@
+"""A home, a workspace in it and Handrail's folder, and programs that are run there confined."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from handrail.tools.environment import without_secrets
+from handrail.tools.process import Ended, run_process
+from handrail.tools.sandbox.places import Ground
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox
+
+TRY = """
+import json, os, socket, sys
+def tried(action):
+    try:
+        return action()
+    except OSError as error:
+        return type(error).__name__
+def write(path):
+    with open(path, "w") as file:
+        file.write("x")
+    return "written"
+def read(path):
+    with open(path) as file:
+        return file.read()
+def say(**results):
+    print(json.dumps(results))
+"""
+
+
+class Room(NamedTuple):
+    protection: Protection
+    home: Path
+    workspace: Path
+    state: Path
+
+    async def run(self, *words: str, network: bool = False, timeout: float = 30) -> tuple[Ended, str]:
+        """How the command ended and what it wrote."""
+        output = bytearray()
+
+        def take(chunk: bytes) -> bool:
+            output.extend(chunk)
+            return True
+
+        ground = Ground(self.workspace, (self.state,), without_secrets(os.environ))
+        sandbox = Sandbox(found=self.protection)
+        async with sandbox.confine(words, ground, network=network) as confined:
+            ended = await run_process(
+                confined.words,
+                folder=self.workspace,
+                environment=confined.environ,
+                timeout=timeout,
+                take=take,
+            )
+        return ended, output.decode()
+
+    async def tries(self, program: str, *words: str, network: bool = False) -> dict[str, Any]:
+        """What a Python program says about what it tried."""
+        ended, output = await self.run(
+            sys.executable, "-I", "-S", "-c", TRY + program, *words, network=network
+        )
+        assert ended.code == 0, output
+        return dict(json.loads(next(line for line in output.splitlines() if line.startswith("{"))))
+
+
+def furnished(home: Path, protection: Protection) -> Room:
+    """A home with keys, a program of the user's, a workspace with a repository, and Handrail's folder."""
+    workspace, state = home / "code" / "shop", home / "handrail"
+    for folder in (
+        workspace / ".git" / "hooks",
+        workspace / ".handrail",
+        state,
+        home / ".ssh",
+        home / ".config/gh",
+    ):
+        folder.mkdir(parents=True, exist_ok=True)
+    for secret in (home / ".ssh/id", home / ".netrc", home / ".config/gh/hosts.yml", state / "log"):
+        secret.write_text("secret")
+    (home / ".config/tool.toml").write_text("plain")
+    (home / ".bashrc").write_text("mine")
+    tool = home / ".cargo/bin/tool"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\necho works\n")
+    tool.chmod(0o755)
+    return Room(protection, home, workspace, state)

@@ -1,0 +1,77 @@
+"""What is said about a sandbox, and for how long it is believed."""
+
+from pathlib import Path
+
+import pytest
+
+from handrail.storage.scratch import remember
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox, machine
+from tests.tools.sandbox.conftest import working
+
+NOTHING = Protection(why="nothing works")
+WHOLE = Protection(
+    name="bubblewrap",
+    version="1",
+    files=True,
+    git=True,
+    secrets=True,
+    tcp=True,
+    udp=True,
+    sockets=True,
+    children=True,
+    processes=True,
+)
+
+
+@pytest.mark.promise("SAND-9")
+def test_only_what_was_seen_is_claimed() -> None:
+    assert NOTHING.title() == "no sandbox"
+    assert NOTHING.given == ()
+    assert NOTHING.told() == ""
+    assert WHOLE.title() == "sandbox bubblewrap, no network"
+    assert WHOLE.title(network=True) == "sandbox bubblewrap, with network"
+    assert WHOLE.missing == ("memory is not limited",)
+    tcp_only = WHOLE.model_copy(update={"udp": False})
+    assert tcp_only.title() == "sandbox bubblewrap, no TCP"
+    assert "UDP is open" in tcp_only.missing
+    assert "no network" not in tcp_only.given
+
+
+@pytest.mark.promise("SAND-9")
+@pytest.mark.parametrize("fact", ["files", "git", "secrets", "udp", "sockets", "children", "processes"])
+def test_each_thing_that_is_not_given_is_named(fact: str) -> None:
+    without = WHOLE.model_copy(update={fact: False})
+    assert len(without.missing) >= 2
+    assert set(without.given) < set(WHOLE.given) or fact == "sockets"
+
+
+def test_the_model_is_told_the_rules_that_hold() -> None:
+    assert WHOLE.told() == "[sandbox: writes only inside the workspace, not in .git; no network]"
+    assert WHOLE.told(network=True) == "[sandbox: writes only inside the workspace, not in .git]"
+    assert WHOLE.model_copy(update={"git": False}).told() == (
+        "[sandbox: writes only inside the workspace; no network]"
+    )
+
+
+@pytest.mark.anyio
+async def test_what_was_found_is_believed_on_the_same_machine_only(tmp_path: Path) -> None:
+    remember(tmp_path / "sandbox.json", machine(), NOTHING.model_dump_json())
+    assert await Sandbox(tmp_path).protection() == NOTHING
+    remember(tmp_path / "sandbox.json", "another kernel", NOTHING.model_dump_json())
+    assert (await Sandbox(tmp_path).protection()).name == working()[0].name
+    # What was found is kept for the next process.
+    assert machine() in (tmp_path / "sandbox.json").read_text()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", ["", "{", '{"name": "armour"}', "\x00"])
+async def test_a_damaged_note_is_found_out_again(tmp_path: Path, text: str) -> None:
+    remember(tmp_path / "sandbox.json", machine(), text)
+    assert (await Sandbox(tmp_path).protection()).active
+
+
+@pytest.mark.anyio
+async def test_a_folder_that_cannot_be_written_does_not_stop_the_looking(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert (await Sandbox(tmp_path / "file").protection()).active
