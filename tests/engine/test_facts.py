@@ -13,6 +13,7 @@ from tests.engine.conversation import conversation, eventually, run
 
 pytestmark = pytest.mark.anyio
 
+
 @pytest.mark.promise("ENG-2")
 async def test_start_of_a_call_is_in_the_log_when_its_effect_happens(tmp_path: Path) -> None:
     (tmp_path / "effect.sh").write_text("touch begun\nuntil [ -e seen ]; do sleep 0.02; done\n")

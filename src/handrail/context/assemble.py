@@ -29,6 +29,7 @@ def assemble(
     model: str,
     max_output: int,
     deadlines: Deadlines,
+    temperature: float | None = None,
 ) -> Request:
     """The request that asks the model to go on with the conversation."""
     messages = [_message(entry, model) for entry in transcript]
@@ -40,6 +41,7 @@ def assemble(
         tools=tools,
         max_output_tokens=output_tokens(capabilities.context_window, max_output),
         deadlines=deadlines,
+        temperature=temperature,
     )
 
 

@@ -162,7 +162,14 @@ class Runner:
             problem = str(error)
         message = self._message(command, turn_id, steering=False)
         state = self.session.state
-        started = TurnStarted(turn_id=turn_id, number=state.turns + 1, model=model, mode=state.mode)
+        started = TurnStarted(
+            turn_id=turn_id,
+            number=state.turns + 1,
+            model=model,
+            mode=state.mode,
+            check=command.check,
+            attempts=command.attempts,
+        )
         if problem:
             finished = TurnFinished(turn_id=turn_id, reason="failed", detail=problem, cost_usd=0.0)
             self.session.append(message, started, finished, take=[number])

@@ -2,28 +2,23 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from handrail.context.assemble import assemble
 from handrail.context.budget import fixed_tokens, output_tokens
 from handrail.context.compaction import Size, compact, is_due, size_of
 from handrail.engine.asking import Asking, ask
+from handrail.engine.attempts import Attempts
+from handrail.engine.ending import Ending
 from handrail.engine.limits import Limits, exceeded
 from handrail.engine.stuck import stuck
 from handrail.engine.takeover import close_turn
 from handrail.models.base import Deadlines, Model, Request
 from handrail.protocol.errors import FixRequest, LostHold, ModelProblem
 from handrail.protocol.events import Answered, Nudged
-from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.gate import Gate
 from handrail.tools.toolbox import Toolbox
-
-
-class Ending(NamedTuple):
-    reason: FinishReason
-    detail: str = ""
 
 
 class Turn:
@@ -40,6 +35,7 @@ class Turn:
         limits: Limits,
         deadlines: Deadlines,
         take_steering: Callable[[], None],
+        attempts: Attempts,
     ) -> None:
         self.session = session
         self.asking = asking
@@ -49,14 +45,20 @@ class Turn:
         self.limits = limits
         self.deadlines = deadlines
         self.take_steering = take_steering
+        self.attempts = attempts
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
+        if self._turn.check:
+            self._finish(await self.attempts.until_passed(self._answer))
+        else:
+            self._finish(await self._answer())
+
+    async def _answer(self) -> Ending:
         try:
-            ending = await self._until_answered()
+            return await self._until_answered()
         except ModelProblem as problem:
-            ending = Ending("failed", str(problem))
-        self._finish(ending)
+            return Ending("failed", str(problem))
 
     async def _until_answered(self) -> Ending:
         while True:
@@ -103,6 +105,7 @@ class Turn:
             model=model.name,
             max_output=self.limits.max_output_tokens,
             deadlines=self.deadlines,
+            temperature=self._turn.temperature,
         )
 
     def _compact_when_due(self) -> None:

@@ -10,6 +10,7 @@ from handrail.context.prompts import system_prompt
 from handrail.engine.answerers import Answerers
 from handrail.engine.asking import Asking, Retries
 from handrail.engine.asking_user import SessionAsker
+from handrail.engine.attempts import Attempts
 from handrail.engine.bell import Bell
 from handrail.engine.limits import Limits
 from handrail.engine.turn import Turn
@@ -17,6 +18,7 @@ from handrail.models.base import Deadlines, Model
 from handrail.models.prices import cost
 from handrail.protocol.values import Usage
 from handrail.sessions.handle import Session
+from handrail.tools.checking import Checker
 from handrail.tools.gate import Gate
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
@@ -74,6 +76,9 @@ class Turns:
             ),
             deadlines=Deadlines(whole=limits.answer_seconds),
             take_steering=take_steering,
+            attempts=Attempts(
+                session, self._workspace, Checker(session, self._workspace, self._toolbox.run_tool)
+            ),
         )
 
 

@@ -15,6 +15,10 @@ class SendMessage(Value):
     text: str
     message_id: str = Field(default_factory=lambda: new_id("m"))
     """The id that the message will have in the log, so that its sender can find it there."""
+    check: str = ""
+    """A command of the user's: the turn counts as done only when it passes."""
+    attempts: int = Field(default=1, ge=1, le=20)
+    """How many fresh answers may be tried against the check, each from the same starting files."""
 
 
 class Cancel(Value):

@@ -6,7 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Mode = Literal["explore", "plan", "ask", "edit", "auto"]
 Role = Literal["main", "fast", "audit", "image"]
-FinishReason = Literal["answered", "cancelled", "budget", "stuck", "failed", "waiting", "interrupted"]
+FinishReason = Literal[
+    "answered", "cancelled", "budget", "stuck", "failed", "waiting", "interrupted", "unverified"
+]
 ToolKind = Literal["safe", "destructive"]
 
 SHOWN_DIGITS = 12

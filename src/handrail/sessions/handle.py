@@ -23,7 +23,7 @@ from handrail.protocol.ids import session_stream
 from handrail.protocol.upcast import VERSION, dump_event, load_event
 from handrail.sessions.live import Live
 from handrail.sessions.state import SNAPSHOT_VERSION, State
-from handrail.sessions.transcript import SHOWN, Entry, entry_of
+from handrail.sessions.transcript import SHOWN, Entry, show
 from handrail.storage.holder import Hold, try_hold
 from handrail.storage.log import Log, NewRow, Row, Snapshot
 
@@ -170,14 +170,16 @@ class Session:
             self._folded = one.seq
         if isinstance(one.event, Compacted | CompactionUndone):
             self._reread_transcript()
-        elif entry := entry_of(one):
-            self.transcript.append(entry)
+        else:
+            show(self.transcript, one)
 
     def _reread_transcript(self) -> None:
         cut = self.state.cut.upto
         rows = self.log.read(self.stream, after=cut, limit=self.seq - cut)
-        shown = (recorded(row) for row in rows if row.type in SHOWN)
-        self.transcript = [entry for one in shown if (entry := entry_of(one))]
+        self.transcript = []
+        for row in rows:
+            if row.type in SHOWN:
+                show(self.transcript, recorded(row))
 
     def _ring(self) -> None:
         for watcher in list(self.watchers):

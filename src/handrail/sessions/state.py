@@ -107,7 +107,13 @@ class State(BaseModel):
             case TurnStarted() as event:
                 self.turns, self.mode_said, self.last_model = event.number, event.mode, event.model
                 self.turn = TurnState(
-                    turn_id=event.turn_id, number=event.number, model=event.model, started_at=recorded.at
+                    turn_id=event.turn_id,
+                    number=event.number,
+                    model=event.model,
+                    started_at=recorded.at,
+                    check=event.check,
+                    attempts=event.attempts,
+                    message_seq=recorded.seq - 1,
                 )
             case TurnFinished() as event:
                 self.turn, self.last_finish = None, event.reason

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from handrail.protocol.events import Answered, Nudged, Recorded, ToolFinished, UserMessage
+from handrail.protocol.events import Answered, AttemptStarted, Nudged, Recorded, ToolFinished, UserMessage
 from handrail.protocol.values import ToolCall
 
 INTERRUPTED = "[This answer was cut off here: it was interrupted before its end.]"
@@ -44,8 +44,17 @@ class Resulted:
 Entry = Said | Replied | Resulted
 
 
-SHOWN = {"user_message", "nudged", "answered", "tool_finished"}
+SHOWN = {"user_message", "nudged", "answered", "tool_finished", "attempt_started"}
 """Types of the events that `entry_of` makes something of."""
+
+
+def show(entries: list[Entry], recorded: Recorded) -> None:
+    """Bring a transcript up to date with one more event."""
+    if isinstance(recorded.event, AttemptStarted):
+        keep = recorded.event.keep
+        entries[:] = [entry for entry in entries if entry.seq <= keep]
+    if entry := entry_of(recorded):
+        entries.append(entry)
 
 
 def entry_of(recorded: Recorded) -> Entry | None:
@@ -55,7 +64,7 @@ def entry_of(recorded: Recorded) -> Entry | None:
         case UserMessage():
             text = f"{event.text}\n\n{event.attached}" if event.attached else event.text
             return Said(seq, text)
-        case Nudged():
+        case Nudged() | AttemptStarted():
             return Said(seq, event.text, by="handrail")
         case Answered():
             marks = {"interrupted": INTERRUPTED, "cancelled": INTERRUPTED, "length": CUT_LENGTH}

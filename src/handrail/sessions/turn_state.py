@@ -9,6 +9,9 @@ from pydantic import BaseModel
 
 from handrail.protocol.events import (
     Answered,
+    AttemptStarted,
+    ChangeAbandoned,
+    ChangePrepared,
     Event,
     Nudged,
     RequestFailed,
@@ -50,6 +53,15 @@ class TurnState(BaseModel):
     waiting_since: float = 0.0
     waited: float = 0.0
     """Seconds in which the turn only waited for the user."""
+    check: str = ""
+    attempts: int = 1
+    attempt: int = 0
+    """Number of the fresh answer that is being tried; 0 without a check."""
+    temperature: float | None = None
+    message_seq: int = 0
+    """Where the message that began the turn stands in the log."""
+    made: list[ChangePrepared] = []
+    """Changes made since the attempt began."""
     steps: int = 0
     usage: Usage = Usage()
     cost_usd: float = 0.0
@@ -87,6 +99,13 @@ class TurnState(BaseModel):
             case ToolFinished() if event.call_id in self.calls:
                 self.calls[event.call_id].status = "finished"
                 self._remember(self.calls[event.call_id].call, event)
+            case ChangePrepared():
+                self.made = [*self.made, event]
+            case ChangeAbandoned():
+                self.made = [change for change in self.made if change.change_id != event.change_id]
+            case AttemptStarted():
+                self.attempt, self.temperature = event.number, event.temperature
+                self.calls, self.recent, self.made, self.nudges = {}, [], [], 0
             case Nudged():
                 self.nudges += 1
 

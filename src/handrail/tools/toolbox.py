@@ -20,6 +20,7 @@ class Toolbox:
     """A fixed set of tools in a fixed order, so that a model is told of them in the same bytes every time."""
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
+        self.run_tool = Run(sandbox or Sandbox())
         tools: list[Tool[Any]] = [
             Read(),
             ListFolder(),
@@ -27,7 +28,7 @@ class Toolbox:
             Search(),
             EditFile(),
             WriteFile(),
-            Run(sandbox or Sandbox()),
+            self.run_tool,
             Fetch(),
             Todos(),
             AskUser(),

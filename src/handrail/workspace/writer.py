@@ -44,6 +44,16 @@ def create_file(root: Path, path: str, data: bytes, *, change_id: str) -> None:
         _sync(folder)
 
 
+def remove_file(root: Path, path: str, *, old_sha256: str) -> None:
+    """Take away the file with this hash."""
+    target = root / path
+    with opened_folder(target.parent, root=root) as folder:
+        if _sha256(target.name, folder) != old_sha256:
+            raise PathProblem(f"{path} was changed by somebody else just now.", "stale_file", path)
+        os.unlink(target.name, dir_fd=folder)
+        _sync(folder)
+
+
 def discard_temporary(root: Path, path: str, change_id: str) -> None:
     """Remove what a killed process left beside the file."""
     with suppress(OSError), opened_folder((root / path).parent, root=root) as folder:

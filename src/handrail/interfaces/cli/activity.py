@@ -8,6 +8,7 @@ from handrail.interfaces.cli.styles import DIM, Line, fit, line
 from handrail.protocol.events import (
     Answered,
     ApprovalAsked,
+    CheckStarted,
     Delta,
     QuestionAsked,
     Recorded,
@@ -57,6 +58,8 @@ class Activity:
                 self._now("asking", event.model, at)
             case RequestFailed() if event.retry_in is not None:
                 self._now("waiting", f"to try again in {event.retry_in:.0f} s", at)
+            case CheckStarted():
+                self._now("checking", event.command, at)
             case ToolStarted():
                 self._now(event.tool, event.summary, at)
             case ApprovalAsked() | QuestionAsked():

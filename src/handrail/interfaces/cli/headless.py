@@ -26,6 +26,7 @@ STATUSES = {
     "interrupted": 1,
     "waiting": 3,
     "budget": 4,
+    "unverified": 5,
     "cancelled": 130,
 }
 NOBODY_ASKED = 3
@@ -41,7 +42,7 @@ class Report(Protocol):
     def finish(self) -> None: ...
 
 
-def headless(options: "Options", text: str, *, session: str | None, as_json: bool) -> int:
+def headless(options: "Options", message: SendMessage, *, session: str | None, as_json: bool) -> int:
     """Run one turn; its exit status."""
     import anyio
 
@@ -54,18 +55,17 @@ def headless(options: "Options", text: str, *, session: str | None, as_json: boo
             for notice in app.notices:
                 print(notice, file=sys.stderr)
             report = JsonReport() if as_json else TextReport(app.settings.display)
-            return await one_turn(app, session_id or app.new_session(), text, report)
+            return await one_turn(app, session_id or app.new_session(), message, report)
 
     return anyio.run(run)
 
 
-async def one_turn(app: "App", session_id: str, text: str, report: Report) -> int:
+async def one_turn(app: "App", session_id: str, message: SendMessage, report: Report) -> int:
     """Send the message and follow until its turn has ended."""
     import anyio
 
     status = STATUSES["failed"]
     after = app.last_seq(session_id) if app.state(session_id).turns else 0
-    message = SendMessage(text=text)
     await app.send(session_id, message)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(cancel_on_signals, app, session_id, tasks)

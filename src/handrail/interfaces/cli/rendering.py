@@ -22,7 +22,9 @@ from handrail.interfaces.cli.styles import (
 from handrail.protocol.events import (
     ApprovalAnswered,
     ApprovalAsked,
+    AttemptStarted,
     ChangeAbandoned,
+    CheckFinished,
     Compacted,
     CompactionUndone,
     Event,
@@ -99,6 +101,11 @@ def other_event(event: Event, width: int) -> list[Line]:
             return note("note", f"the model was told: {event.text}", width)
         case QuestionAnswered() if event.by == "user":
             return note("answer", event.answer, width, ACCENT)
+        case CheckFinished():
+            return check_finished(event, width)
+        case AttemptStarted() if event.number > 1:
+            how = f"{event.number}, from the same files, at temperature {event.temperature:g}"
+            return note("attempt", how, width)
         case ChangeAbandoned():
             return note("change", f"not made: {event.why}", width, BAD)
         case Compacted():
@@ -126,6 +133,13 @@ def session_event(event: Event, width: int) -> list[Line]:
             return []
 
 
+def check_finished(event: CheckFinished, width: int) -> list[Line]:
+    """Green is for verified, and for nothing else."""
+    verdict = Piece(GOOD, "passes") if event.passed else Piece(BAD, "fails")
+    rows = tool_line("check", "", (verdict, Piece(DIM, f"  {event.summary}")), width)
+    return rows if event.passed else rows + body(event.content, width)
+
+
 # Messages and turns
 
 
@@ -147,6 +161,7 @@ ENDS = {
     "failed": (BAD, "failed"),
     "waiting": (BOLD, "waiting"),
     "interrupted": (BAD, "interrupted"),
+    "unverified": (BAD, "unverified"),
 }
 
 

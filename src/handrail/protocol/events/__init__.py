@@ -13,6 +13,7 @@ from handrail.protocol.events.approvals import (
 )
 from handrail.protocol.events.base import Delta, EventBase, Recorded
 from handrail.protocol.events.changes import ChangeAbandoned, ChangeApplied, ChangePrepared
+from handrail.protocol.events.checks import AttemptStarted, CheckFinished, CheckStarted
 from handrail.protocol.events.context import Compacted, CompactionUndone
 from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
 from handrail.protocol.events.session import (
@@ -51,6 +52,9 @@ Event = Annotated[
     | ChangePrepared
     | ChangeApplied
     | ChangeAbandoned
+    | CheckStarted
+    | CheckFinished
+    | AttemptStarted
     | TodosChanged
     | TodoCompleted
     | Compacted
@@ -66,10 +70,13 @@ __all__ = [
     "Answered",
     "ApprovalAnswered",
     "ApprovalAsked",
+    "AttemptStarted",
     "CallStatus",
     "ChangeAbandoned",
     "ChangeApplied",
     "ChangePrepared",
+    "CheckFinished",
+    "CheckStarted",
     "Compacted",
     "CompactionUndone",
     "Delta",

@@ -26,6 +26,10 @@ class TurnStarted(EventBase):
     """1 for the first turn of the session."""
     model: str
     mode: Mode
+    check: str = ""
+    """The command that must pass before the turn counts as done."""
+    attempts: int = 1
+    """How many fresh answers may be tried against the check."""
 
 
 class Nudged(EventBase):

@@ -7,6 +7,7 @@ import click
 from handrail.interfaces.cli.headless import headless
 from handrail.interfaces.cli.options import options_for, text_of, turn_options
 from handrail.interfaces.cli.talking import talk
+from handrail.protocol.commands import SendMessage
 
 
 @click.command()
@@ -17,7 +18,9 @@ from handrail.interfaces.cli.talking import talk
 def command(session: str, message: str | None, as_json: bool, **given: Any) -> int:
     """Open a session again: by its id, the start of it, or words of its title; the last one otherwise."""
     if message is not None:
-        return headless(options_for(given), text_of(message), session=session, as_json=as_json)
+        return headless(
+            options_for(given), SendMessage(text=text_of(message)), session=session, as_json=as_json
+        )
     if as_json:
         raise click.UsageError("--json goes with --message.")
     talk(options_for(given, answerable=True), session=session)

@@ -7,6 +7,7 @@ import click
 
 from handrail.interfaces.cli.headless import headless
 from handrail.interfaces.cli.options import options_for, text_of, turn_options
+from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import UsageProblem
 
 LONGEST_TASK = 10_000_000
@@ -18,14 +19,27 @@ LONGEST_TASK = 10_000_000
 @click.option("--session", metavar="ID", help="Go on with this session.")
 @click.option("--max-usd", type=click.FloatRange(min=0), help="End the turn at this cost.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="End the turn after so many requests.")
+@click.option("--check", metavar="CMD", default="", help="The task is done only when this command passes.")
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1, max=20),
+    default=1,
+    help="With --check: so many fresh answers may be tried, each from the same files.",
+)
 @turn_options
-def command(task: tuple[str, ...], as_json: bool, session: str | None, **given: Any) -> int:
+def command(
+    task: tuple[str, ...], as_json: bool, session: str | None, check: str, attempts: int, **given: Any
+) -> int:
     """Do TASK and leave. `-` reads it from stdin. What would have to be asked is refused.
 
-    Progress goes to stderr, the answer to stdout; with --json every event goes to stdout.
+    Progress goes to stderr, the answer to stdout; with --json every event goes to stdout. With --check the
+    first answer that passes is kept; when none does, the files are as they were and the status is 5.
     """
     words = from_stdin() if task == ("-",) else " ".join(task)
-    return headless(options_for(given), text_of(words), session=session, as_json=as_json)
+    if attempts > 1 and not check:
+        raise click.UsageError("--attempts goes with --check CMD.")
+    message = SendMessage(text=text_of(words), check=check, attempts=attempts)
+    return headless(options_for(given), message, session=session, as_json=as_json)
 
 
 def from_stdin() -> str:

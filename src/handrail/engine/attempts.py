@@ -1,0 +1,85 @@
+"""A turn with a check: fresh answers, each from the same files, until one passes."""
+
+from collections.abc import Awaitable, Callable
+
+from handrail.changes.undo import undo
+from handrail.engine.ending import Ending
+from handrail.protocol.errors import LostHold
+from handrail.protocol.events import AttemptStarted, CheckFinished
+from handrail.sessions.handle import Session
+from handrail.sessions.turn_state import TurnState
+from handrail.tools.checking import Checker
+from handrail.workspace.files import Workspace
+
+FIRST, STEP, WARMEST = 0.3, 0.15, 1.0
+NOW = "The check `{command}` {verdict} now:\n{output}"
+FAILED_BEFORE = "An earlier answer was tried and taken back; with it the check gave:\n{output}"
+
+
+class Attempts:
+    """Tries answers against the turn's check."""
+
+    def __init__(self, session: Session, workspace: Workspace, checker: Checker) -> None:
+        self._session = session
+        self._workspace = workspace
+        self._checker = checker
+
+    async def until_passed(self, answer: Callable[[], Awaitable[Ending]]) -> Ending:
+        """Answered when the check passed; otherwise the files are as they were, and the ending says so."""
+        before = await self._check(attempt=0)
+        failed: CheckFinished | None = None
+        ending = Ending("failed", "")
+        for number in range(1, self._turn.attempts + 1):
+            self._begin(number, before, failed)
+            ending = await answer()
+            if ending.reason in ("budget", "failed"):
+                break
+            failed = await self._check(attempt=number)
+            if failed.passed:
+                return Ending("answered", f"The check passes: {self._turn.check}")
+            self._take_back()
+        left = self._take_back()
+        return self._unverified(ending, left)
+
+    def _begin(self, number: int, before: CheckFinished, failed: CheckFinished | None) -> None:
+        verdict = "passes" if before.passed else "fails"
+        parts = [NOW.format(command=self._turn.check, verdict=verdict, output=before.content)]
+        if failed:
+            parts.append(FAILED_BEFORE.format(output=failed.content))
+        self._session.append(
+            AttemptStarted(
+                turn_id=self._turn.turn_id,
+                number=number,
+                temperature=temperature(number),
+                keep=self._turn.message_seq,
+                text="[" + "\n\n".join(parts) + "]",
+            )
+        )
+
+    async def _check(self, attempt: int) -> CheckFinished:
+        return await self._checker.check(self._turn.check, self._turn.turn_id, attempt)
+
+    def _take_back(self) -> list[str]:
+        return undo(self._session, self._workspace, self._turn.made, self._turn.turn_id)
+
+    def _unverified(self, ending: Ending, left: list[str]) -> Ending:
+        tried = f"The check `{self._turn.check}` did not pass in {self._turn.attempt} of"
+        tried += f" {self._turn.attempts} attempts."
+        files = "The files are as they were."
+        if left:
+            files = f"Changed by somebody else meanwhile and left as they are: {', '.join(left)}."
+        if ending.reason in ("budget", "failed"):
+            return Ending(ending.reason, f"{ending.detail} {files}")
+        return Ending("unverified", f"{tried} {files}")
+
+    @property
+    def _turn(self) -> TurnState:
+        turn = self._session.state.turn
+        if turn is None:
+            raise LostHold(f"The turn of session {self._session.id} was ended by another process.")
+        return turn
+
+
+def temperature(number: int) -> float:
+    """Cold at first, then warmer, so that fresh answers are other answers."""
+    return 0.0 if number == 1 else round(min(WARMEST, FIRST + STEP * (number - 1)), 2)

@@ -1,0 +1,91 @@
+"""A check decides whether a turn is done; fresh answers start from the same files."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.protocol.commands import SendMessage
+from handrail.protocol.events import AttemptStarted, CheckFinished, TurnFinished
+from handrail.sessions.handle import Session
+from tests.engine.conversation import conversation
+
+pytestmark = pytest.mark.anyio
+
+CHECK = "grep -q right answer.txt"
+
+
+def write(text: str, path: str = "answer.txt") -> dict[str, Any]:
+    return {"calls": [{"name": "write", "arguments": {"path": path, "text": f"{text}\n"}}]}
+
+
+@pytest.mark.promise("ENG-24")
+async def test_first_answer_that_passes_is_kept_and_nothing_of_those_before(tmp_path: Path) -> None:
+    (tmp_path / "answer.txt").write_text("old\n")
+    read = {"calls": [{"name": "read", "arguments": {"path": "answer.txt"}}]}
+    script = [
+        {"when": "tried and taken back", **write("right")},
+        {"when": "fails now", **read},
+        {"when": "old", **write("wrong")},
+        {
+            "when": "+1 -1",
+            "calls": [{"name": "write", "arguments": {"path": "extra/new.txt", "text": "x\n"}}],
+        },
+        {"when": "extra", "text": "done"},
+    ]
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        await talk.send(SendMessage(text="make it right", check=CHECK, attempts=3))
+        finished = await talk.until(TurnFinished)
+        assert finished.reason == "answered"
+        assert [check.passed for check in talk.all(CheckFinished)] == [False, False, True]
+        assert [start.temperature for start in talk.all(AttemptStarted)] == [0.0, 0.45]
+        assert (tmp_path / "answer.txt").read_text() == "right\n"
+        assert not (tmp_path / "extra" / "new.txt").exists()
+
+
+@pytest.mark.promise("ENG-24")
+async def test_when_no_answer_passes_the_files_are_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "answer.txt").write_text("old\r\nold\r\n")
+    (tmp_path / "answer.txt").chmod(0o640)
+    before = (tmp_path / "answer.txt").read_bytes()
+    script = [
+        {"when": "fails now", "calls": [{"name": "read", "arguments": {"path": "answer.txt"}}]},
+        {"when": "old", **write("wrong")},
+        {"when": "answer.txt", "text": "done"},
+    ]
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        await talk.send(SendMessage(text="make it right", check=CHECK, attempts=2))
+        finished = await talk.until(TurnFinished)
+    assert finished.reason == "unverified"
+    assert "as they were" in finished.detail
+    assert (tmp_path / "answer.txt").read_bytes() == before
+    assert (tmp_path / "answer.txt").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.promise("ENG-24")
+async def test_what_somebody_else_changed_meanwhile_is_not_taken_back(tmp_path: Path) -> None:
+    (tmp_path / "user.sh").write_text("echo by hand > answer.txt\nexit 1\n")
+    script = [{"when": "fails now", **write("wrong")}, {"when": "answer.txt", "text": "done"}]
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        await talk.send(SendMessage(text="x", check="test -e answer.txt && sh user.sh"))
+        finished = await talk.until(TurnFinished)
+    assert finished.reason == "unverified"
+    assert "left as they are: answer.txt" in finished.detail
+    assert (tmp_path / "answer.txt").read_text() == "by hand\n"
+
+
+async def test_a_fresh_answer_is_not_shown_the_ones_before(tmp_path: Path) -> None:
+    script = [
+        {"when": "tried and taken back", "text": "second"},
+        {"when": "fails now", "text": "first words"},
+        {"when": "next", "text": "later"},
+    ]
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        await talk.send(SendMessage(text="make it right", check="false", attempts=2))
+        await talk.until(TurnFinished)
+        shown = str(talk.requests[-1].messages)
+        assert "first words" not in shown
+        assert "make it right" in shown
+        loaded = Session(talk.app.log, talk.id).load()
+        assert "first words" not in str(loaded.transcript)
+        assert "second" in str(loaded.transcript)
