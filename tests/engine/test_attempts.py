@@ -26,12 +26,9 @@ async def test_first_answer_that_passes_is_kept_and_nothing_of_those_before(tmp_
     script = [
         {"when": "tried and taken back", **write("right")},
         {"when": "fails now", **read},
-        {"when": "old", **write("wrong")},
-        {
-            "when": "+1 -1",
-            "calls": [{"name": "write", "arguments": {"path": "extra/new.txt", "text": "x\n"}}],
-        },
-        {"when": "extra", "text": "done"},
+        {"when": "old", "calls": write("wrong")["calls"] + write("x", "extra/new.txt")["calls"]},
+        {"when": "new.txt", "text": "done"},
+        {"when": "answer.txt", "text": "done"},
     ]
     async with conversation(tmp_path, script, mode="edit") as talk:
         await talk.send(SendMessage(text="make it right", check=CHECK, attempts=3))
