@@ -1,6 +1,7 @@
 """Which model answers, and why."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from handrail.config.connections import ConnectionSettings
 from handrail.models.choice import Choice, Wishes, choose, choose_for, find_server
 from handrail.models.connect import connect
 from handrail.models.connections import BUILT_IN, Connection, connection, connections, resolve
+from handrail.models.embedded.files import QWEN
 from handrail.models.known import DEFAULTS
 from handrail.protocol.errors import Authenticate, ConfigProblem, NoModel, UsageProblem
 from tests.models.fake_server import FakeServer
@@ -56,6 +58,30 @@ async def test_then_the_first_key_in_order_then_a_server_then_the_doors() -> Non
         await choose(Wishes(), environment={"OPENAI_API_KEY": " "}, find=nothing)
     assert "ANTHROPIC_API_KEY" in str(caught.value)
     assert "Ollama" in str(caught.value)
+
+
+@pytest.mark.promise("EMB-12")
+async def test_last_comes_our_own_model_and_nothing_is_downloaded_for_it(tmp_path: Path) -> None:
+    environment = {"HANDRAIL_HOME": str(tmp_path)}
+    with pytest.raises(NoModel) as caught:
+        await choose(Wishes(), environment=environment, find=nothing)
+    assert "`handrail model fetch` (a download of 1.1 GB, once)" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / QWEN.name).touch()
+    chosen = await choose(Wishes(), environment=environment, find=nothing)
+    assert chosen == Choice("embedded/qwen2.5-coder-1.5b", "no key and no local server found")
+    assert (await choose(Wishes(), environment=environment, find=server)).reference == "ollama/qwen"
+    keyed = await choose(Wishes(), environment=environment | KEYS, find=nothing)
+    assert keyed.reference.startswith("anthropic/")
+
+
+async def test_our_own_model_can_be_asked_for_by_name() -> None:
+    for words in ("embedded", "embedded/qwen2.5-coder-1.5b", " embedded "):
+        chosen = await choose(Wishes(flag=words), environment={}, find=nothing)
+        assert chosen.reference == "embedded/qwen2.5-coder-1.5b"
+    with pytest.raises(UsageProblem, match=r"qwen2\.5"):
+        await choose(Wishes(flag="embedded/other"), environment={}, find=nothing)
 
 
 async def test_stored_key_counts_like_one_in_the_environment() -> None:
@@ -115,7 +141,7 @@ def test_settings_under_a_built_in_name_change_only_what_they_say() -> None:
     assert changed.key_env == ("OPENAI_API_KEY",)
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "scripted"])
+@pytest.mark.parametrize("name", ["", "a/b", "scripted", "embedded"])
 def test_connection_names_that_cannot_be_told_apart_are_refused(name: str) -> None:
     with pytest.raises(ConfigProblem):
         connection(name, ConnectionSettings(base_url="http://x"))

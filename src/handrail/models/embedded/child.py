@@ -26,6 +26,7 @@ POLL_SECONDS = 0.05
 GONE_SECONDS = 2.0
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
 """What the child is told of our environment: no key and no proxy is any of its business."""
+SOURCE = Path(__file__).resolve().parents[3]
 QUIET_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 """Threads that wait sleep instead of spinning: on a machine with other work this is three times as fast."""
 
@@ -136,9 +137,7 @@ class Child:
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the child gets to see. It works in another folder, so paths are given in full."""
+    """What the child gets to see. It runs the code that runs here, from another folder."""
     kept = {name: environment[name] for name in KEPT_VARIABLES if name in environment}
-    if "PYTHONPATH" in kept:
-        folders = [os.path.abspath(each) for each in kept["PYTHONPATH"].split(os.pathsep) if each]
-        kept["PYTHONPATH"] = os.pathsep.join(folders)
-    return kept | QUIET_WAITING
+    given = [os.path.abspath(each) for each in kept.get("PYTHONPATH", "").split(os.pathsep) if each]
+    return kept | {"PYTHONPATH": os.pathsep.join([str(SOURCE), *given])} | QUIET_WAITING

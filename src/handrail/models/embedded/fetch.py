@@ -134,7 +134,9 @@ async def _copy(source: Source, partial: Partial, tell: Tell) -> None:
         try:
             async with aclosing(source.read(partial.file, partial.done, underway)) as stream:
                 async for data in stream:
-                    await anyio.to_thread.run_sync(partial.append, data)
+                    partial.append(data)
+                    if partial.due:
+                        await anyio.to_thread.run_sync(partial.keep)
                     underway(0)
         finally:
             with suppress(OSError):

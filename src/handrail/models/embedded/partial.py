@@ -52,8 +52,11 @@ class Partial:
             self._digest.update(rest[:written])
             self.done += written
             rest = rest[written:]
-        if self.done - self.kept >= SAFE_EVERY:
-            self.keep()
+
+    @property
+    def due(self) -> bool:
+        """Whether so much has come that it should be kept."""
+        return self.done - self.kept >= SAFE_EVERY
 
     def keep(self) -> None:
         """Make sure that what has come survives whatever happens to the machine."""

@@ -23,7 +23,8 @@ from handrail.models.embedded.locks import Lock, try_lock
 from handrail.models.embedded.notice import ANOTHER_RUNS, LOAD_SECONDS, Notices, Running
 from handrail.protocol.errors import HandrailError
 
-NICENESS = 5
+NICENESS = 2
+"""Enough for the rest of the machine to stay quick, and little enough not to be starved by it."""
 HANG_SECONDS = 60
 WATCH_SECONDS = 0.25
 LOCK_SECONDS = 1.0

@@ -27,6 +27,8 @@ SILENCE_SECONDS = 30.0
 PART_SILENCE_SECONDS = 120.0
 TRIES = 4
 """In a row, with nothing coming in between."""
+FIRST_TRIES = 2
+"""The same for a server that has given nothing yet: there is another source."""
 CHUNK = 1 << 20
 POLL_SECONDS = 0.1
 
@@ -66,7 +68,7 @@ class Publisher(NamedTuple):
         if not file.url:
             raise SourceFailed("it does not have this file")
         timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-        failures = 0
+        failures, begun = 0, offset
         async with httpx2.AsyncClient(follow_redirects=True, timeout=timeout) as client:
             while offset < file.size:
                 try:
@@ -81,7 +83,7 @@ class Publisher(NamedTuple):
                 except foreign_errors() as error:
                     problem = str(translate(error, httpx2.URL(file.url).host, billed=False)).rstrip(".")
                 failures += 1
-                if failures >= TRIES and offset < file.size:
+                if failures >= (TRIES if offset > begun else FIRST_TRIES) and offset < file.size:
                     raise SourceFailed(problem)
                 if offset < file.size:
                     await anyio.sleep(self.first_pause * 2 ** (failures - 1))
@@ -92,7 +94,7 @@ class Publisher(NamedTuple):
         wanted = {"range": f"bytes={offset}-", "accept-encoding": "identity", "user-agent": "handrail"}
         async with client.stream("GET", file.url, headers=wanted) as response:
             skipped = _skipped(response, file, offset)
-            async for data in response.aiter_bytes(CHUNK):
+            async for data in response.aiter_bytes():
                 given = data[skipped:]
                 skipped -= len(data) - len(given)
                 if given:
