@@ -22,6 +22,7 @@ KILL_AFTER = 2.0
 KILL_AFTER_CANCEL = 0.5
 DRAIN = 0.5
 """Seconds for the last output of a program that has ended while a child of it still holds the pipe."""
+FIRST_POLL = 0.001
 POLL = 0.02
 
 
@@ -118,9 +119,11 @@ async def _stop(process: Process, grace: float) -> bool:
         return False
     _signal(group, signal.SIGTERM)
     with anyio.move_on_after(grace):
-        # No event tells that the last of a group has ended.
-        while _running(group):  # noqa: ASYNC110
-            await anyio.sleep(POLL)
+        # No event tells that the last of a group has ended; most end at once.
+        pause = FIRST_POLL
+        while _running(group):
+            await anyio.sleep(pause)
+            pause = min(2 * pause, POLL)
         return True
     _signal(group, signal.SIGKILL)
     with anyio.move_on_after(KILL_AFTER):

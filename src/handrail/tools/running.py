@@ -85,7 +85,8 @@ class Run(Tool[RunArguments]):
                 take=take,
             )
         if protection.name == "bubblewrap":
-            ended = ended._replace(code=signal_of(ended.code))
+            # What is in the group after the end is bubblewrap itself; what the command left, it has told.
+            ended = ended._replace(code=signal_of(ended.code), left_running=False)
         outcome = outcome_of(ended, output, arguments.timeout)
         return with_sandbox(outcome, protection, network=network)
 

@@ -168,6 +168,38 @@ async def test_a_child_that_left_its_group_ends_with_the_command_or_the_sandbox_
             os.kill(number, 9)
 
 
+HANDRAIL = """
+import asyncio, os, sys
+from pathlib import Path
+from handrail.tools.sandbox.protection import Protection
+from tests.tools.sandbox.room import Room
+
+async def main():
+    found, home, child = sys.argv[1:]
+    home = Path(home)
+    room = Room(Protection.model_validate_json(found), home, home / "code/shop", home / "handrail")
+    await room.run("bash", "-c", f"setsid sleep {child} & sleep {child}")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.promise("SAND-6")
+async def test_a_command_does_not_outlive_handrail_where_the_sandbox_sees_to_it(room: Room) -> None:
+    child = lasting()
+    words = [sys.executable, "-c", HANDRAIL, room.protection.model_dump_json(), str(room.home), child]
+    # The first to have the word in its command line is Handrail itself.
+    async with await anyio.open_process(words, env=os.environ | {"PYTHONPATH": "src:."}) as handrail:
+        with anyio.fail_after(20):
+            while len(running(child)) < 3:
+                await anyio.sleep(0.01)
+        handrail.kill()
+    if room.protection.children:
+        assert await gone(child)
+    for number in running(child):
+        os.kill(number, 9)
+
+
 @pytest.mark.promise("SAND-6")
 async def test_a_time_limit_reaches_children_that_left_the_group(room: Room) -> None:
     child = lasting()

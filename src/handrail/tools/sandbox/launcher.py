@@ -45,6 +45,8 @@ SYSCALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 """The audit number of a machine, and its number of `socket`."""
 IO_URING_SETUP = 425
 X32 = 0x4000_0000
+AF_UNIX, AF_NETLINK = 1, 16
+"""Sockets that end on this machine: local services, and the kernel's word on its interfaces."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -165,13 +167,14 @@ def restrict_sockets() -> None:
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
     program = [
         (load, 0, 0, 4),
-        (equal, 0, 7, audit),
+        (equal, 0, 8, audit),
         (load, 0, 0, 0),
-        (at_least, 5, 0, X32),
-        (equal, 4, 0, IO_URING_SETUP),  # it can open sockets without the call
-        (equal, 0, 2, socket),
+        (at_least, 6, 0, X32),
+        (equal, 5, 0, IO_URING_SETUP),  # it can open sockets without the call
+        (equal, 0, 3, socket),
         (load, 0, 0, 16),
-        (equal, 0, 1, 1),  # AF_UNIX
+        (equal, 1, 0, AF_NETLINK),
+        (equal, 0, 1, AF_UNIX),
         (give, 0, 0, allowed),
         (give, 0, 0, refused),
     ]
