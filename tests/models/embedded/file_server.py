@@ -21,6 +21,8 @@ class FileServer:
     """Say that the file has this size."""
     starts: list[int] = field(default_factory=list)
     """The first byte that each request asked for."""
+    moved: bool = False
+    """Send the client to another path first, as hubs do."""
     hold: threading.Event | None = None
     """Wait for this before the last byte of the file."""
 
@@ -54,6 +56,12 @@ class FileServer:
         return f"http://127.0.0.1:{self._http.server_address[1]}/model.gguf"
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
+        if self.moved and request.path == "/model.gguf":
+            request.send_response(302)
+            request.send_header("location", "/elsewhere?signed=1")
+            request.send_header("content-length", "0")
+            request.end_headers()
+            return
         wanted = request.headers.get("range", "bytes=0-")
         start = int(wanted.removeprefix("bytes=").rstrip("-"))
         self.starts.append(start)

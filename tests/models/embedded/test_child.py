@@ -163,6 +163,20 @@ async def test_only_who_has_the_key_gets_an_answer(models: Path) -> None:
         assert (await http.post(url, json=body, headers=key, timeout=DEADLINE)).status_code == 200
 
 
+@pytest.mark.promise("EMB-14")
+async def test_memory_priority_and_log_of_the_child_are_limited(models: Path) -> None:
+    async with attached(models) as child:
+        running = child.running()
+        assert running is not None
+        limits = Path(f"/proc/{running.pid}/limits").read_text().splitlines()
+        data = next(line for line in limits if line.startswith("Max data size")).split()
+        assert SMOLLM2.size < int(data[3]) < SMOLLM2.size + 3_000_000_000
+        assert os.getpriority(os.PRIO_PROCESS, running.pid) > os.getpriority(os.PRIO_PROCESS, 0)
+        with notices(models).log.open("ab") as log:
+            log.write(bytes(2_000_000))
+        await until(lambda: notices(models).log.stat().st_size < 1_000_000)
+
+
 def test_the_child_is_told_no_secret() -> None:
     given = child_environment({"OPENAI_API_KEY": "k", "HTTPS_PROXY": "p", "PATH": "/bin", "PYTHONPATH": "x"})
     assert set(given) == {"PATH", "PYTHONPATH", "OMP_WAIT_POLICY"}

@@ -89,6 +89,15 @@ async def test_a_connection_that_breaks_is_taken_up_where_it_broke(
 
 
 @pytest.mark.promise("EMB-1")
+async def test_a_server_that_sends_us_elsewhere_is_followed_with_the_range(tmp_path: Path) -> None:
+    data = content()
+    with FileServer(data, cuts=[40_000, len(data)], moved=True) as server:
+        path = await fetched(record(data, server.url), tmp_path)
+    assert server.starts == [0, 40_000]
+    assert path.read_bytes() == data
+
+
+@pytest.mark.promise("EMB-1")
 async def test_what_came_before_the_network_went_is_kept_for_the_next_attempt(tmp_path: Path) -> None:
     data = content()
     with FileServer(data, cuts=[40_000, 0]) as server:

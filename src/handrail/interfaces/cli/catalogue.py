@@ -20,7 +20,7 @@ COMMANDS = {
     "fork": Entry("fork", "fork ID", "a new session that begins as a copy of another"),
     "export": Entry("export", "export ID FILE", "write a session to one file"),
     "import": Entry("import_file", "import FILE", "bring in a session that was exported"),
-    "model": Entry("model", "model [NAME]", "show which model answers and why, or set it"),
+    "model": Entry("model", "model [NAME]", "show which model answers and why; set or fetch one"),
     "config": Entry("config", "config", "show settings and where they were set, or set one"),
     "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do"),
 }

@@ -125,7 +125,6 @@ def _load(options: argparse.Namespace, key: str) -> Any:
     params.n_parallel = 1
     params.n_batch = params.n_ubatch = BATCH
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
-    params.n_gpu_layers = 0
     params.fit_params = False
     params.cache_ram_mib = PROMPTS_MIB
     params.hostnames = ["127.0.0.1"]
