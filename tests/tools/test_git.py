@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,9 +10,12 @@ from handrail.tools.git import GitState, git_state
 pytestmark = pytest.mark.anyio
 
 
-def git(root: Path, *words: str) -> None:
+def git(root: Path, *words: str) -> str:
     author = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
-    subprocess.run(["git", "-C", str(root), *author, *words], check=True, capture_output=True, timeout=30)
+    done = subprocess.run(
+        ["git", "-C", str(root), *author, *words], check=True, capture_output=True, timeout=30
+    )
+    return done.stdout.decode()
 
 
 @pytest.fixture
@@ -46,16 +50,85 @@ async def test_a_commit_without_a_branch_has_no_branch(repository: Path) -> None
     assert await git_state(repository) == GitState("", 0)
 
 
+@pytest.fixture
+def evil(repository: Path) -> Path:
+    """A program of the repository's that leaves a trace when it runs."""
+    program = repository / ".git" / "evil.sh"
+    program.write_text(f"#!/bin/sh\ntouch {repository}/.git/ran\ncat\n")
+    program.chmod(0o755)
+    return program
+
+
+def ran(evil: Path) -> bool:
+    return evil.with_name("ran").exists()
+
+
 @pytest.mark.promise("TOOL-12")
-async def test_the_repository_cannot_make_git_run_its_programs(repository: Path) -> None:
-    evil = repository / "evil.sh"
-    evil.write_text(f"#!/bin/sh\ntouch {repository}/ran\ncat\n")
-    evil.chmod(0o755)
-    git(repository, "config", "core.fsmonitor", str(evil))
-    git(repository, "config", "filter.evil.clean", str(evil))
-    git(repository, "config", "filter.evil.required", "true")
-    (repository / ".gitattributes").write_text("* filter=evil\n")
+@pytest.mark.parametrize("name", ["evil", "a=b", "a\u00a0b", "a b", "a.b=c.d", "caf\udce9"])
+async def test_filters_of_the_repository_are_not_run(repository: Path, evil: Path, name: str) -> None:
+    with (repository / ".git" / "config").open("a", encoding="utf-8", errors="surrogateescape") as config:
+        config.write(f'[filter "{name}"]\n\tclean = {evil}\n\trequired = true\n')
+        config.write(f"[core]\n\tfsmonitor = {evil}\n")
+    attributes = f'* "filter={name}"\n' if " " in name else f"* filter={name}\n"
+    (repository / ".gitattributes").write_bytes(os.fsencode(attributes))
     os.utime(repository / "a", (1, 1))
-    state = await git_state(repository)
-    assert state is not None
-    assert not (repository / "ran").exists()
+    assert await git_state(repository) is not None
+    assert not ran(evil)
+
+
+@pytest.mark.promise("TOOL-12")
+async def test_a_missing_object_is_not_fetched_by_a_program_of_the_repository(
+    repository: Path, evil: Path
+) -> None:
+    tree = git(repository, "rev-parse", "HEAD^{tree}").strip()
+    (repository / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    for name, value in {
+        "core.repositoryformatversion": "1",
+        "core.sshCommand": str(evil),
+        "protocol.ssh.allow": "always",
+        "extensions.partialClone": "origin",
+        "remote.origin.url": "ssh://host/x",
+        "remote.origin.promisor": "true",
+    }.items():
+        git(repository, "config", name, value)
+    await git_state(repository)
+    assert not ran(evil)
+
+
+@pytest.mark.promise("TOOL-12")
+async def test_a_folder_that_poses_as_a_repository_is_none(repository: Path, evil: Path) -> None:
+    inner = repository / "inner"
+    git(repository, "init", "-q", "--bare", str(inner))
+    git(inner, "config", "core.bare", "false")
+    git(inner, "config", "core.worktree", str(inner))
+    git(inner, "config", "core.fsmonitor", str(evil))
+    assert await git_state(inner) is None
+    assert not ran(evil)
+
+
+@pytest.mark.promise("TOOL-12")
+async def test_no_hook_of_the_repository_runs_in_what_git_starts(
+    repository: Path, evil: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git that runs a hook each time it is called, as one that wrote the index would."""
+    shutil.copy(evil, repository / ".git" / "hooks" / "post-index-change")
+    real, folder = shutil.which("git"), tmp_path_factory.mktemp("bin")
+    hook = f'"{real}" hook run --ignore-missing post-index-change >&2 </dev/null'
+    (folder / "git").write_text(
+        f'#!/bin/sh\ntouch "{folder}/called"\n{hook} 2>/dev/null\nexec "{real}" "$@"\n'
+    )
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    assert await git_state(repository) == GitState("main", 0)
+    assert (folder / "called").exists()
+    assert not ran(evil)
+
+
+async def test_settings_that_the_user_gave_git_in_the_environment_stay(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "status.showUntrackedFiles")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "no")
+    (repository / "new").write_text("x")
+    assert await git_state(repository) == GitState("main", 0)
