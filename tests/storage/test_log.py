@@ -133,6 +133,22 @@ def test_file_of_a_newer_handrail_is_refused(tmp_path: Path) -> None:
         open_log(tmp_path)
 
 
+@pytest.mark.promise("STORE-5")
+def test_a_reader_beside_a_writer_never_takes_the_log_for_damaged(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writer = context.Process(target=append_many, args=(tmp_path, 1, 400))
+    log = open_log(tmp_path)
+    writer.start()
+    seen = 0
+    while seen < 400 and (writer.is_alive() or seen == 0 or log.head("workspace")):
+        rows = log.read("workspace", after=seen)
+        seen += len(rows)
+    writer.join(timeout=60)
+    assert (writer.exitcode, seen) == (0, 400)
+    assert not (tmp_path / "log.damaged").exists()
+    log.close()
+
+
 def append_many(folder: Path, writer: int, count: int) -> None:
     log = open_log(folder)
     done = 0

@@ -1,5 +1,6 @@
 """Damage: whatever byte is wrong, what is valid lives on, what is lost is said, and the file is kept."""
 
+import hashlib
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -124,24 +125,44 @@ def test_a_damaged_write_ahead_log_is_noticed(tmp_path: Path) -> None:
 def test_an_interrupted_repair_goes_on_from_its_first_copy(tmp_path: Path, original: Path) -> None:
     folder = tmp_path / "copy"
     log = open_log(original)
-    copy_live(original, folder)
+    log.append("session:one", [NewRow("note", 1, "{}")])  # so far only in the write-ahead log
+    shutil.copytree(original, folder)
     expected = events(log)
     log.close()
     (folder / "log.damaged").touch()
     first = repair(folder)
     kept = next(folder.glob("damaged-*"))
-    # As if the machine had stopped after the old files were removed and before the new one was in place.
-    (folder / "log.damaged").write_text(kept.name)
-    (folder / "log.db").write_bytes(b"")
-    second = repair(folder)
-    assert (first, second) == (first, first)
+    # As if the machine had stopped after the old write-ahead log was removed, before the new file was there.
+    shutil.copy(kept / "log.db", folder / "log.db")
+    (folder / "log.db-wal").unlink(missing_ok=True)
+    digest = hashlib.sha256((kept / "log.db").read_bytes()).hexdigest()
+    (folder / "log.damaged").write_text(f"{kept.name} {digest}")
     repaired = open_log(folder)
+    assert repaired.notices == [first]
     assert events(repaired) == expected
+    assert list(folder.glob("damaged-*")) == [kept]
     repaired.close()
 
 
-def copy_live(source: Path, target: Path) -> None:
-    shutil.copytree(source, target)
+@pytest.mark.promise("STORE-2")
+def test_advice_to_move_the_file_away_or_restore_a_backup_works(tmp_path: Path, original: Path) -> None:
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    (folder / "log.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(StorageDamaged, match="Move log"):
+        open_log(folder)
+    shutil.copy(original / "log.db", folder / "log.db")
+    restored = open_log(folder)
+    assert restored.notices == []
+    assert len(restored.read("session:one")) == 30
+    restored.close()
+    (folder / "log.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(StorageDamaged, match="Move log"):
+        open_log(folder)
+    (folder / "log.db").unlink()
+    fresh = open_log(folder)
+    assert fresh.heads("") == []
+    fresh.close()
 
 
 def test_a_file_of_another_program_is_refused_and_kept(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """The session handle: open a session, fold it, append to it while holding it."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from pydantic import BaseModel, ValidationError
 
 from handrail.protocol.commands import COMMAND, Command
-from handrail.protocol.errors import LostHold
+from handrail.protocol.errors import LostHold, StorageProblem
 from handrail.protocol.events import (
     Compacted,
     CompactionUndone,
@@ -143,7 +144,8 @@ class Session:
         for message_id in settled:
             self.live.settle(message_id)
         if any(isinstance(event, LISTED) for event in events):
-            self.log.set_label(self.stream, label_of(self.state).model_dump_json())
+            with suppress(StorageProblem):  # the events are facts; what a list shows can be made again
+                self.log.set_label(self.stream, label_of(self.state).model_dump_json())
         self._ring()
         return facts
 

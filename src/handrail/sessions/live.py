@@ -1,5 +1,6 @@
 """Text as it streams: shown at once, kept by the log every quarter of a second, never a fact."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -59,11 +60,8 @@ class Live:
         for (message, kind), buffer in list(self._texts.items()):
             shown = offsets.get((message, kind), 0)
             if shown < buffer.length:
-                text = "".join(
-                    part[max(0, shown - start) :]
-                    for part, start in zip(buffer.parts, buffer.starts, strict=True)
-                    if start + len(part) > shown
-                )
+                first = bisect_right(buffer.starts, shown) - 1
+                text = "".join(buffer.parts[first:])[shown - buffer.starts[first] :]
                 offsets[message, kind] = buffer.length
                 yield Delta(self.stream, message, kind, shown, text)
 

@@ -41,9 +41,7 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
         if code in DAMAGE:
             raise StorageDamaged(f"The log {path} is damaged ({error}). {NEXT_START}") from error
         if code == sqlite3.SQLITE_FULL:
-            raise StorageFull(
-                f"No room to write to {path}: nothing was done. Free some disk space."
-            ) from error
+            raise StorageFull(f"No room to write to {path}. Free some disk space, then go on.") from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise StorageBusy(
                 f"Another process kept {path} busy for {BUSY_SECONDS:.0f} s. Try again, or close it."
@@ -54,7 +52,7 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
         raise StorageProblem(
             f"The log {path} cannot be used: {error}. Check disk and permissions."
         ) from error
-    except (UnicodeDecodeError, OverflowError) as error:
+    except UnicodeDecodeError as error:
         raise StorageDamaged(
             f"The log {path} holds bytes that were never written to it ({error})."
         ) from error
@@ -98,10 +96,13 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -4096")
             schema.prepare(connection)
-            found = schema.stored_version(connection)
+            found, ours = schema.stored_version(connection), schema.is_ours(connection)
         except BaseException:
             connection.close()
             raise
+    if not ours:
+        connection.close()
+        raise StorageProblem(f"{path} is a database of another program. Move it away.")
     if found > schema.VERSION:
         connection.close()
         raise StorageProblem(f"{path} was written by a newer Handrail (format {found}). Upgrade Handrail.")
@@ -139,7 +140,8 @@ def last_commit_in_wal(wal: Path) -> int:
         page_size = 4096
     salts = data[32 + 8 : 32 + 16]
     commit, number = 0, 0
-    for start in range(32, len(data) - 23, 24 + page_size):
+    # Whole frames only: one that was cut off in writing was never committed.
+    for start in range(32, len(data) - 24 - page_size + 1, 24 + page_size):
         header = data[start : start + 24]
         number += 1
         if header[8:16] != salts:

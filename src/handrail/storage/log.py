@@ -153,13 +153,13 @@ class Log:
     def read(self, stream: str, after: int = 0, limit: int = -1) -> list[Row]:
         """Rows after a sequence number, each checked against the one before it."""
         with storage_errors(self.path):
+            head = self._head(stream)  # first: what is appended meanwhile is more than this, never less
             found = self._connection.execute(
                 "SELECT stream, seq, epoch, at, version, type, data, hash FROM events"
                 " WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?",
                 (stream, after, limit if limit < 0 else limit + (after > 0)),
             )
             rows = [Row(*fields) for fields in found]
-            head = self._head(stream)
             before = first_hash(stream)
             if after:
                 if not rows or rows[0].seq != after:
@@ -264,18 +264,23 @@ class Log:
 
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         with transaction(self._connection, self.path) as db:
-            db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (stream, *snapshot))
+            digest = hashlib.sha256(snapshot.data.encode()).hexdigest()
+            db.execute(
+                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", (stream, *snapshot, digest)
+            )
 
     def snapshot(self, stream: str, version: int) -> Snapshot | None:
-        """The stream's snapshot, if it is of this version and of this stream's past."""
+        """The stream's snapshot, if it is whole, of this version and of this stream's past."""
         with storage_errors(self.path):
             found = self._connection.execute(
-                "SELECT s.version, s.seq, s.hash, s.data FROM snapshots s JOIN events e"
+                "SELECT s.version, s.seq, s.hash, s.data, s.sha256 FROM snapshots s JOIN events e"
                 " ON e.stream = s.stream AND e.seq = s.seq AND e.hash = s.hash"
                 " WHERE s.stream = ? AND s.version = ?",
                 (stream, version),
             ).fetchone()
-        return Snapshot(*found) if found else None
+        if not found or hashlib.sha256(found[3].encode()).hexdigest() != found[4]:
+            return None
+        return Snapshot(*found[:4])
 
     # Notice of change
 

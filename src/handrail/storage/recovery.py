@@ -1,8 +1,10 @@
 """Repair of a damaged database: the file is kept, the longest valid prefix of each stream lives on."""
 
+import hashlib
 import os
 import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -39,6 +41,8 @@ class Salvaged(NamedTuple):
 def open_log(folder: Path) -> Log:
     """The log, repaired first where its file is damaged; `log.notices` says what is missing."""
     try:
+        if _replaced_by_hand(folder):
+            damage_mark(folder).unlink()
         if not damage_mark(folder).exists():
             return Log(folder)
     except StorageDamaged:
@@ -114,18 +118,42 @@ def _rebuild(folder: Path) -> str:
 
 def _keep_damaged(folder: Path) -> Path:
     """The folder with the damaged files. A repair that was itself interrupted goes on from its first copy."""
-    mark = damage_mark(folder)
-    name = mark.read_text() if mark.exists() else ""
-    if name and (folder / name).is_dir():
-        return folder / name
-    damaged = folder / f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
-    damaged.mkdir(mode=0o700)
+    digest = _sha256(folder / "log.db")
+    kept = _kept(folder)
+    if kept and kept.sha256 == digest:
+        return folder / kept.folder
+    damaged = Path(tempfile.mkdtemp(prefix=f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-", dir=folder))
     for file in ("log.db", "log.db-wal"):
         if (folder / file).exists():
             shutil.copy2(folder / file, damaged / file)
     os.sync()
-    mark.write_text(damaged.name)
+    damage_mark(folder).write_text(f"{damaged.name} {digest}")
     return damaged
+
+
+class Kept(NamedTuple):
+    """What a mark says of an earlier repair: where the copy is, and the hash of the file it is a copy of."""
+
+    folder: str
+    sha256: str
+
+
+def _kept(folder: Path) -> Kept | None:
+    words = damage_mark(folder).read_text().split() if damage_mark(folder).exists() else []
+    return Kept(*words) if len(words) == 2 and (folder / words[0]).is_dir() else None
+
+
+def _replaced_by_hand(folder: Path) -> bool:
+    """Whether the damaged file was moved away, or another one, such as a backup, stands in its place."""
+    kept = _kept(folder)
+    return kept is not None and kept.sha256 != _sha256(folder / "log.db")
+
+
+def _sha256(file: Path) -> str:
+    if not file.exists():
+        return "missing"
+    with file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
 
 
 def _replace(folder: Path, fresh: Path) -> None:
@@ -146,7 +174,7 @@ def _read(source: sqlite3.Connection, query: str, *values: object) -> Iterator[t
     """Rows until the damage, if there is any."""
     try:
         yield from source.execute(query, values)
-    except (sqlite3.Error, UnicodeError, OverflowError):
+    except (sqlite3.Error, UnicodeError):
         return
 
 

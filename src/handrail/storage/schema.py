@@ -54,7 +54,8 @@ CREATE TABLE snapshots (
     version INTEGER NOT NULL,
     seq     INTEGER NOT NULL,
     hash    BLOB NOT NULL,                -- of the event at seq: a snapshot of another past is not used
-    data    TEXT NOT NULL
+    data    TEXT NOT NULL,
+    sha256  TEXT NOT NULL                 -- of the data: a damaged snapshot is thrown away, never believed
 ) WITHOUT ROWID;
 
 CREATE TABLE recoveries (
@@ -65,7 +66,7 @@ CREATE TABLE recoveries (
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables in an empty file; raise for a file of a newer Handrail or of another program."""
+    """Make the tables in an empty file."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == VERSION:
         return
@@ -76,6 +77,12 @@ def prepare(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether the file is a log of Handrail's."""
+    found: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    return found == APPLICATION_ID
 
 
 def stored_version(connection: sqlite3.Connection) -> int:
