@@ -87,7 +87,7 @@ def test_permissions_of_an_imported_session_do_not_count(log: Log, tmp_path: Pat
     seen = FileSeen(path="a.py", sha256="0" * 64, how="agent")
     change = FileChange(path="../../x", op="update", old_sha256="1", new_sha256="2")
     asked = ApprovalAsked(
-        turn_id="t", approval_id="a", call_id="c", tool="run", summary="rm -rf .", preview="", why=""
+        turn_id="t", approval_id="a", call_id="c", tool="run", summary="rm -rf .", preview="", why="", key="k"
     )
     session.append(
         ModeSet(mode="auto"),

@@ -8,10 +8,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from handrail.protocol.events import ApprovalAsked, ModeSet, TodosChanged, ToolFinished, ToolStarted
+from handrail.protocol.events import ModeSet, TodosChanged, ToolFinished, ToolStarted
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Todo, ToolCall
-from handrail.sessions.state import always_key
 from tests.tools.calls import Bench
 
 MakeBench = Callable[..., Bench]
@@ -184,11 +183,42 @@ async def test_always_for_a_command_that_is_shown_shortened_holds_for_all_of_it(
     assert "\n" not in bench.user.asked[0].summary
 
 
-def test_the_gate_and_the_state_mean_the_same_by_always() -> None:
-    asked = ApprovalAsked(
-        turn_id="t", approval_id="a", call_id="c", tool="run", summary="ls -l", preview="", why=""
-    )
-    assert always_key(asked) == "run ls -l"
+async def test_always_for_a_command_holds_for_no_other_that_looks_the_same_in_a_line(
+    make_bench: MakeBench,
+) -> None:
+    """Both are shown as the same line: the eight digits of their hashes at its end are equal."""
+    long = "pytest -q " + "x" * 150 + "\n"
+    one, other = f"{long}# run 152048", f"{long}# also 17802"
+    bench = make_bench("ask")
+    bench.user.says = "always"
+    for command in (one, other, one):
+        await bench.call("run", command=command)
+    first, second = bench.user.asked
+    assert first.summary == second.summary
+    assert first.key != second.key
+    assert bench.session.state.always == [first.key, second.key]
+
+
+async def test_always_for_a_command_does_not_bring_the_network(make_bench: MakeBench) -> None:
+    bench = make_bench("ask")
+    bench.user.says = "always"
+    await bench.call("run", command="with network: true")
+    await bench.call("run", command="true", network=True)
+    assert len(bench.user.asked) == 2
+
+
+async def test_always_for_an_edit_holds_for_the_file_and_for_a_command_however_long_it_may_take(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench("ask")
+    bench.user.says = "always"
+    await bench.call("write", path="a", text="one\n")
+    await bench.call("write", path="./a", text="two\n")
+    await bench.call("run", command="true")
+    await bench.call("run", command="true", timeout=5, todo="t1")
+    assert [asked.tool for asked in bench.user.asked] == ["write", "run"]
+    await bench.call("write", path="b", text="one\n")
+    assert len(bench.user.asked) == 3
 
 
 @pytest.mark.promise("TOOL-3")

@@ -61,4 +61,5 @@ class SessionAsker:
 
 def _same(asked: ApprovalAsked, other: ApprovalAsked) -> bool:
     """Whether a decision about one holds for the other."""
-    return (asked.tool, asked.summary, asked.preview) == (other.tool, other.summary, other.preview)
+    same = asked.tool == other.tool and asked.key == other.key
+    return same and (asked.summary, asked.preview) == (other.summary, other.preview)

@@ -78,7 +78,7 @@ class State(BaseModel):
     told: dict[str, QuestionAnswered] = {}
     """The user's answers to questions of the last answer that have not ended, by call id."""
     always: list[str] = []
-    """What needs no more asking in this session: `tool` and what it was about, as the gate writes it."""
+    """What needs no more asking in this session, by the keys that the gate gave it."""
     todos: list[Todo] = []
     files: FilesSeen = FilesSeen()
     usage: Usage = Usage()
@@ -132,7 +132,7 @@ class State(BaseModel):
                 if asked := self.approvals.pop(event.approval_id, None):
                     self._goes_on(recorded.at)
                     self.decided[asked.call_id] = Decided(asked=asked, answer=event)
-                    self.always += [always_key(asked)] if event.decision == "always" else []
+                    self.always += [asked.key] if event.decision == "always" and asked.key else []
             case QuestionAsked() as event:
                 self.questions[event.question_id] = event
                 self._waits(recorded.at)
@@ -210,11 +210,6 @@ class State(BaseModel):
         self.cost_known = self.cost_known and event.cost_usd is not None
         if isinstance(event, Answered) and event.usage.input_tokens:
             self.last_prompt_tokens = event.usage.input_tokens + event.usage.output_tokens
-
-
-def always_key(asked: ApprovalAsked) -> str:
-    """What an `always` stands for: the same tool on exactly the same thing."""
-    return f"{asked.tool} {asked.summary}"
 
 
 def first_line(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from handrail.models.base import ToolSpec
 from handrail.policy.facts import Action
@@ -80,9 +80,15 @@ class Tool(ABC, Generic[Arguments]):
         """Do it. Called once, after the call was allowed and its start committed."""
 
     def summary(self, arguments: Arguments, work: Work) -> str:
-        """One line that says the whole of what the call is about; equal lines mean equal things."""
+        """One line that says what the call is about."""
         path = self.about(arguments).path
         return work.workspace.resolve(path).path if path is not None else ""
+
+    def subject(self, arguments: Arguments, work: Work) -> dict[str, Any]:
+        """What an `always` to the call holds for; equal subjects mean equal things."""
+        given = arguments.model_dump(mode="json")
+        path = self.about(arguments).path
+        return given if path is None else given | {"path": str(work.workspace.resolve(path).absolute)}
 
     def preview(self, arguments: Arguments, work: Work) -> str:
         """What a user is shown who is asked; refuses by PathProblem what cannot be done anyway."""

@@ -1,7 +1,7 @@
 """The edit and write tools: both only propose; `changes` checks and writes."""
 
 from abc import abstractmethod
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -42,6 +42,9 @@ class Changing(Tool[Arguments]):
     @abstractmethod
     def form(self, arguments: Arguments) -> Replace | Whole:
         """What the arguments ask of `changes`."""
+
+    def subject(self, arguments: Arguments, work: Work) -> dict[str, Any]:
+        return {"path": super().subject(arguments, work)["path"]}
 
     def preview(self, arguments: Arguments, work: Work) -> str:
         return self._proposal(arguments, work).diff.text

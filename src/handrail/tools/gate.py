@@ -4,6 +4,7 @@ arguments -> facts -> decide -> preview -> ask -> facts again -> start, committe
 """
 
 import hashlib
+import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,6 +45,12 @@ class Wanted:
     @property
     def summary(self) -> str:
         return self.tool.summary(self.arguments, self.work)
+
+    @property
+    def key(self) -> str:
+        """What an `always` is remembered by: a hash of all of it, so that nothing else has the same."""
+        subject = [self.tool.name, self.tool.subject(self.arguments, self.work)]
+        return hashlib.sha256(json.dumps(subject, sort_keys=True).encode()).hexdigest()
 
     @property
     def preview(self) -> str:
@@ -127,7 +134,7 @@ class Gate:
             network=about.network,
             allowed=self._allowed,
             url_from_user=about.url is not None and is_written(about.url, user_texts(self._session)),
-            always=f"{tool.name} {wanted.summary}" in self._session.state.always,
+            always=wanted.key in self._session.state.always,
             answerable=self._answerable,
         )
 
@@ -142,6 +149,7 @@ class Gate:
                 summary=wanted.summary,
                 preview=preview,
                 why=ask.reason,
+                key=wanted.key,
             )
         )
         match answer.decision:

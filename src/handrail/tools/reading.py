@@ -1,6 +1,6 @@
 """The read tool."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio.to_thread
 from pydantic import Field
@@ -28,6 +28,9 @@ class Read(Tool[ReadArguments]):
 
     def about(self, arguments: ReadArguments) -> About:
         return About(path=arguments.path)
+
+    def subject(self, arguments: ReadArguments, work: Work) -> dict[str, Any]:
+        return {"path": super().subject(arguments, work)["path"]}
 
     async def run(self, arguments: ReadArguments, work: Work) -> Outcome:
         lines = await anyio.to_thread.run_sync(read_lines, work.workspace, arguments, abandon_on_cancel=True)

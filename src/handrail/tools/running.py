@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -59,6 +59,9 @@ class Run(Tool[RunArguments]):
 
     def summary(self, arguments: RunArguments, work: Work) -> str:
         return f"{WITH_NETWORK * arguments.network}{one_line(arguments.command)}"
+
+    def subject(self, arguments: RunArguments, work: Work) -> dict[str, Any]:
+        return {"command": arguments.command, "network": arguments.network}
 
     def preview(self, arguments: RunArguments, work: Work) -> str:
         return f"{WITH_NETWORK * arguments.network}{arguments.command}"

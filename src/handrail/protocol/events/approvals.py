@@ -16,6 +16,8 @@ class ApprovalAsked(EventBase):
     """The command or the diff itself."""
     why: str
     """Why it is asked."""
+    key: str = ""
+    """Stands for exactly what an `always` would allow."""
 
 
 class ApprovalAnswered(EventBase):
