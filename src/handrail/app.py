@@ -25,7 +25,8 @@ from handrail.protocol.errors import HandrailError, LostHold, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted
 from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.values import Mode
-from handrail.sessions.handle import Label, Session
+from handrail.sessions.catalogue import SessionInfo, find_session, list_sessions
+from handrail.sessions.handle import Session
 from handrail.sessions.live import forget, stored_since
 from handrail.sessions.past import last_exchange, last_seq
 from handrail.sessions.state import State
@@ -66,19 +67,6 @@ class Options(NamedTuple):
             "limits.steps": self.max_steps,
         }
         return {key: value for key, value in wished.items() if value is not None}
-
-
-class SessionInfo(NamedTuple):
-    """A session as a list shows it."""
-
-    id: str
-    title: str
-    turns: int
-    touched: float
-    model: str
-    cost_usd: float
-    running: bool
-    deleted: bool
 
 
 @dataclass(slots=True)
@@ -180,47 +168,11 @@ class App:
 
     def sessions(self, *, deleted: bool = False) -> list[SessionInfo]:
         """What there is, last used first."""
-        infos = []
-        for head in self.log.heads("session:"):
-            label = Label.model_validate_json(head.label) if head.label else Label()
-            if label.deleted == deleted or deleted:
-                session_id = head.stream.partition(":")[2]
-                infos.append(
-                    SessionInfo(
-                        session_id,
-                        label.title,
-                        label.turns,
-                        head.touched / 1000,
-                        label.model,
-                        label.cost_usd,
-                        label.running,
-                        label.deleted,
-                    )
-                )
-        return infos
+        return list_sessions(self.log, deleted=deleted)
 
     def find_session(self, text: str = "") -> str:
         """The session that the words mean: an id, the start of one, part of a title; the last when empty."""
-        if self.log.head(session_stream(text)):
-            return text
-        known = self.sessions(deleted=True)
-        if not text:
-            known = [info for info in known if not info.deleted][:1]
-        found = [
-            info for info in known if info.id.startswith(text) or info.id.removeprefix("s_").startswith(text)
-        ]
-        found = found or [info for info in known if text.lower() in info.title.lower()]
-        found = [info for info in found if not info.deleted] or found
-        if len(found) == 1:
-            return found[0].id
-        if not found:
-            raise UsageProblem(
-                f"No session here is called {text!r}; `handrail sessions` lists them."
-                if text
-                else "There is no session in this folder yet. Start one with `handrail`."
-            )
-        listed = ", ".join(info.id for info in found[:5])
-        raise UsageProblem(f"{text!r} means {len(found)} sessions: {listed}. Give more of the id.")
+        return find_session(self.log, text)
 
     def new_session(self) -> str:
         """The id of a fresh session, held by this process."""

@@ -69,6 +69,24 @@ def test_notes_come_nearest_first_and_say_what_was_cut(tmp_path: Path) -> None:
     assert project_notes(tmp_path / "inner", cap=10).count("left out") == 1
 
 
+@pytest.mark.promise("CTX-4")
+def test_notes_that_are_links_to_files_outside_or_to_secrets_are_left_out(tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    (root / ".git").mkdir(parents=True)
+    (tmp_path / "id_rsa").write_text("hunter2")
+    (root / ".env").write_text("KEY=hunter2")
+    (root / "inner").mkdir()
+    (root / "inner" / "AGENTS.md").symlink_to(root / ".env")
+    for target in (tmp_path / "id_rsa", Path("/proc/self/environ"), root / ".env", root / ".git"):
+        (root / "AGENTS.md").unlink(missing_ok=True)
+        (root / "AGENTS.md").symlink_to(target)
+        for folder in (root, root / "inner"):
+            notes = project_notes(folder, cap=10_000)
+            assert "hunter2" not in notes
+            assert "HOME" not in notes
+    assert "left out" in notes
+
+
 def test_notes_above_the_repository_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("not ours")
     root = tmp_path / "repo"

@@ -11,15 +11,19 @@ from handrail.protocol.events import (
     ApprovalAnswered,
     ApprovalAsked,
     ChangePrepared,
+    Compacted,
     ModeSet,
+    SessionStarted,
     ToolFinished,
     TurnStarted,
     UserMessage,
 )
+from handrail.protocol.ids import session_stream
+from handrail.protocol.upcast import dump_event
 from handrail.protocol.values import FileChange, FileSeen
 from handrail.sessions.handle import Session
 from handrail.sessions.transfer import export_lines, fork, import_lines
-from handrail.storage.log import Log
+from handrail.storage.log import Log, Row, first_hash, row_hash
 from handrail.storage.recovery import open_log, verify
 from tests.sessions.test_handle import started, turn
 
@@ -104,6 +108,38 @@ def test_permissions_of_an_imported_session_do_not_count(log: Log, tmp_path: Pat
     assert state.files.files == {}
     assert state.files.prepared == {}
     other.close()
+
+
+def crafted(*rows: tuple[int, str, str]) -> list[str]:
+    """An export with a right chain around whatever events: (version, type, data)."""
+    stream, before = session_stream("s_1"), first_hash(session_stream("s_1"))
+    lines = [json.dumps({"handrail_export": 1, "session": "s_1"})]
+    for seq, (version, kind, data) in enumerate(rows, start=1):
+        before = row_hash(before, Row(stream, seq, 1, 1, version, kind, data, b""))
+        lines.append(json.dumps([seq, 1, 1, version, kind, data, before.hex()]))
+    return [*lines, json.dumps({"end": len(rows), "blobs": 0})]
+
+
+@pytest.mark.promise("SESS-3")
+def test_events_that_would_not_open_again_are_not_imported(tmp_path: Path) -> None:
+    start = (1, "session_started", dump_event(SessionStarted(session_id="s_1", workspace="/w", version="0")))
+    far = Compacted(compaction_id="k", upto=999, summary="", tokens_before=1, tokens_after=1)
+    answered = turn(1)[2]
+    hostile = [
+        crafted(start, (1, "compacted", dump_event(far))),
+        crafted(start, (10**30, "mode_set", '{"type":"mode_set","mode":"auto"}')),
+        crafted(start, (1, "mode_set", '{"type":"session_deleted"}')),
+        crafted(start, (1, "answered", dump_event(answered).replace('"cost_usd":0.5', '"cost_usd":NaN'))),
+        crafted((1, "mode_set", '{"type":"mode_set","mode":"auto"}')),
+    ]
+    log = open_log(tmp_path)
+    for lines in hostile:
+        with pytest.raises(UsageProblem, match="Nothing was imported"):
+            import_lines(log, lines)
+        assert log.heads("") == []
+    assert import_lines(log, crafted(start)) == "s_1"
+    assert not (tmp_path / "log.damaged").exists()
+    log.close()
 
 
 def test_broken_exports_import_nothing(log: Log, tmp_path: Path) -> None:

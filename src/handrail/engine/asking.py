@@ -13,9 +13,10 @@ from anyio import get_cancelled_exc_class
 from handrail.context.budget import BYTES_PER_TOKEN, request_bytes
 from handrail.models.base import Model, Request, Text, Thinking
 from handrail.models.reading import Answer, Collector
-from handrail.protocol.errors import Authenticate, FixRequest, ModelProblem, RetryLater
+from handrail.protocol.errors import Authenticate, FixRequest, GiveUp, ModelProblem, RetryLater
 from handrail.protocol.events import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
 from handrail.protocol.ids import new_id
+from handrail.protocol.upcast import is_storable
 from handrail.protocol.values import ToolCall, Usage
 from handrail.sessions.handle import Session
 
@@ -112,6 +113,11 @@ async def _ask_once(
     answered = _answered(
         asking, model, started, answer, end=answer.finish or "stop", seconds=time.monotonic() - began
     )
+    if not is_storable(answered):
+        problem = GiveUp(f"{model.name} answered with something that cannot be stored. Ask again.")
+        failed = _failed(asking, model, started, answer, problem=problem, delay=None)
+        session.append(failed, blobs=_kept(answer), settle=[started.message_id])
+        raise problem
     session.append(answered, blobs=_kept(answer), settle=[started.message_id])
     return answered
 

@@ -1,5 +1,6 @@
 """Building a turn: the session's models, tools, prompt and limits, put together when a turn begins."""
 
+import math
 import platform
 from collections.abc import Callable
 
@@ -84,4 +85,5 @@ class Turns:
 
 def price(model: Model, usage: Usage) -> float | None:
     """What a request cost, counted once however it ended."""
-    return cost(usage, model)
+    spent = cost(usage, model)
+    return spent if spent is None or math.isfinite(spent) else None

@@ -25,6 +25,14 @@ def load_event(version: int, data: str) -> Event:
     return EVENT.validate_python(fields)
 
 
+def is_storable(event: Event) -> bool:
+    """Whether the event comes back as it is; a hostile answer can be too deep, or hold half characters."""
+    try:
+        return EVENT.validate_json(dump_event(event)) == event
+    except (ValueError, RecursionError):
+        return False
+
+
 def dump_event(event: Event) -> str:
     """The event as JSON, the form that is stored and hashed."""
     return event.model_dump_json()

@@ -25,8 +25,9 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from handrail.protocol.ids import new_id, session_stream
-from handrail.protocol.upcast import VERSION, dump_event, load_event
+from handrail.protocol.upcast import VERSION, dump_event, is_storable, load_event
 from handrail.sessions.handle import Session, label_of, recorded
+from handrail.sessions.state import State
 from handrail.storage.log import Log, NewRow, Row, first_hash, row_hash
 
 FORMAT = 1
@@ -112,7 +113,7 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
     stream = session_stream(head["session"])
     rows: list[NewRow] = []
     blobs: list[bytes] = []
-    before, end = first_hash(stream), None
+    before, end, state = first_hash(stream), None, State()
     for line in iterator:
         item = json.loads(line)
         if isinstance(item, list):
@@ -120,7 +121,7 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
             before = row_hash(before, row)
             if before != row.hash or row.seq != len(rows) + 1:
                 raise ValueError(f"event {len(rows) + 1} is not as it was written")
-            load_event(row.version, row.data)
+            _check(row, state)
             rows.append(NewRow(row.type, row.version, row.data))
         elif "blob" in item:
             blobs.append(_unpacked(item["blob"]))
@@ -131,6 +132,19 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
     if not isinstance(load_event(rows[0].version, rows[0].data), SessionStarted):
         raise ValueError("it does not begin with the start of a session")
     return head["session"], rows, blobs
+
+
+def _check(row: Row, state: State) -> None:
+    """Fold the event as opening the session will: what would not open is not imported."""
+    if not 1 <= row.version <= VERSION:
+        raise ValueError(f"event {row.seq} is of a version that this Handrail does not know")
+    one = recorded(row)
+    points_at = {"compacted": "upto", "attempt_started": "keep"}.get(one.event.type)
+    if one.event.type != row.type or (points_at and not 0 <= getattr(one.event, points_at) < row.seq):
+        raise ValueError(f"event {row.seq} contradicts itself")
+    if not is_storable(one.event):
+        raise ValueError(f"event {row.seq} holds something that is no value")
+    state.apply(one)
 
 
 def _unpacked(text: str) -> bytes:
