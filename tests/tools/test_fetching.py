@@ -1,15 +1,22 @@
 import gzip
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 
 import anyio
 import pytest
 
+from handrail.protocol.events import UserMessage
+from handrail.sessions.handle import Session
+from handrail.sessions.transfer import export_lines, import_lines
+from handrail.storage.recovery import open_log
 from handrail.tools import fetching
 from handrail.tools.addresses import NotFetched, address_of, is_public, is_written, urls_in
 from handrail.tools.html_text import text_of_html
+from handrail.tools.said import user_texts
 from tests.tools.calls import Bench
 
 pytestmark = pytest.mark.anyio
@@ -112,6 +119,20 @@ async def test_a_url_in_an_attached_file_is_not_the_users(make_bench: MakeBench,
     finished = await bench.call("fetch", url=f"{base}/")
     assert finished.error is not None
     assert finished.error.reason == "mode_forbids"
+
+
+@pytest.mark.promise("TOOL-13")
+async def test_a_url_in_an_imported_session_is_not_the_users(
+    make_bench: MakeBench, base: str, tmp_path: Path
+) -> None:
+    bench = make_bench("ask", text=f"look at {base}/")
+    with closing(open_log(tmp_path / "other")) as other:
+        imported = Session(other, import_lines(other, export_lines(bench.session.log, bench.session.id)))
+        assert user_texts(imported.load()) == []
+        assert imported.try_hold()
+        imported.append(UserMessage(message_id="m_2", turn_id="t_2", text="mine"))
+        assert user_texts(imported) == ["mine"]
+        imported.release()
 
 
 @pytest.mark.parametrize("target", ["http://127.0.0.1:9/x", "http://localhost:9/", "file:///etc/passwd"])

@@ -1,11 +1,19 @@
 """What the user has written in a session, in their own words."""
 
-from handrail.protocol.events import UserMessage
+from handrail.protocol.events import SessionCopied, UserMessage
 from handrail.sessions.handle import Session, recorded
+
+OF_INTEREST = ("user_message", "session_copied")
 
 
 def user_texts(session: Session) -> list[str]:
-    """The user's messages since the last compaction, without what was attached to them."""
+    """The user's messages since the last compaction or import, without what was attached to them."""
     rows = session.log.read(session.stream, after=session.state.cut.upto)
-    events = (recorded(row).event for row in rows if row.type == "user_message")
-    return [event.text for event in events if isinstance(event, UserMessage)]
+    texts: list[str] = []
+    for event in (recorded(row).event for row in rows if row.type in OF_INTEREST):
+        match event:
+            case UserMessage():
+                texts.append(event.text)
+            case SessionCopied(how="import"):
+                texts.clear()  # they came in a file, from whoever wrote it
+    return texts
