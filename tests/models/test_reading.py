@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail.models.arguments import read_arguments, read_call
 from handrail.models.base import Text, Thinking
-from handrail.models.reading import TextReader, calls_in_text, read_arguments, read_call
+from handrail.models.reading import TextReader, calls_in_text
+from handrail.protocol.events import Answered
+from handrail.protocol.upcast import dump_event, load_event
 
 TOOLS = {"read", "edit"}
 
@@ -42,6 +45,10 @@ def test_one_whole_object_is_found(text: str) -> None:
         "{" * 5000,
         '{"a":' * 100_000,
         '{"half": "\\ud83d"}',
+        '{"seconds": 1e999}',
+        '{"seconds": [-1e999]}',
+        '{"a":' + "[" * 32 + "]" * 32 + "}",
+        '{"a":' + "[" * 210 + "]" * 210 + "}",
     ],
 )
 def test_anything_else_is_a_problem_and_never_a_guess(text: str) -> None:
@@ -63,6 +70,15 @@ def test_no_prefix_of_arguments_is_taken_for_the_whole(values: dict[str, object]
         got = read_arguments(whole[:end])
         assert got.problem
         assert got.values == {}
+
+
+def test_deepest_arguments_that_are_taken_can_be_stored_and_read_again() -> None:
+    call = read_call("c", "read", '{"a":' + "[" * 31 + "]" * 31 + "}")
+    assert call.problem == ""
+    event = Answered(
+        turn_id="t", request_id="r", message_id="m", model="x/y", text="", calls=(call,), end="stop"
+    )
+    assert load_event(1, dump_event(event)) == event
 
 
 def test_no_arguments_are_an_empty_object() -> None:

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from handrail.models.arguments import read_call
 from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Text, Thinking, UsagePart
-from handrail.models.reading import joined, read_call
+from handrail.models.sendable import joined
 from handrail.models.sse import ServerEvent
 from handrail.models.wire import StreamRefused
 from handrail.protocol.values import Usage

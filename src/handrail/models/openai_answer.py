@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from handrail.models.arguments import read_call
 from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Progress, Text, Thinking, UsagePart
-from handrail.models.reading import TextReader, calls_in_text, joined, read_call
+from handrail.models.reading import TextReader, calls_in_text
+from handrail.models.sendable import joined
 from handrail.models.sse import ServerEvent
 from handrail.models.wire import StreamRefused
 from handrail.protocol.values import ToolCall, Usage

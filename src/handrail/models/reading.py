@@ -3,12 +3,12 @@
 Nothing here guesses. What is not whole and unambiguous is not a call, or is a call whose `problem` says why.
 """
 
-import json
 import re
 from collections.abc import AsyncIterable, Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from handrail.models.arguments import parsed, read_call, sendable
 from handrail.models.base import (
     CallPart,
     Finish,
@@ -20,6 +20,7 @@ from handrail.models.base import (
     Thinking,
     UsagePart,
 )
+from handrail.models.sendable import joined
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall, Usage
 
@@ -29,75 +30,12 @@ NAME_KEYS = ("name", "tool", "function")
 ARGUMENT_KEYS = ("arguments", "args", "parameters", "input")
 
 
-class Arguments(NamedTuple):
-    """What was read, or why nothing could be."""
-
-    values: dict[str, Any]
-    problem: str = ""
-
-
-def read_arguments(text: str) -> Arguments:
-    """The one JSON object in a call's arguments: alone, in a fence, or first in surrounding words."""
-    text = joined(text).strip()
-    if not text:
-        return Arguments({})
-    blocks = FENCE.findall(text)
-    for candidate in (text, *(blocks if len(blocks) == 1 else ())):
-        value = _parse(candidate)
-        if isinstance(value, str):
-            value = _parse(value)
-        if isinstance(value, dict):
-            return _sendable(value)
-    return _first_object(text)
-
-
-def _first_object(text: str) -> Arguments:
-    start = text.find("{")
-    if start < 0:
-        return Arguments({}, "the arguments are not a JSON object")
-    # Only the first brace counts: an inner object of a broken outer one would be a guess.
-    try:
-        value, end = json.JSONDecoder(parse_constant=_refuse).raw_decode(text, start)
-    except (ValueError, RecursionError) as error:
-        return Arguments({}, f"the arguments are not valid JSON: {error}")
-    if "{" in text[end:]:
-        return Arguments({}, "the arguments hold more than one JSON object")
-    return _sendable(value)
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _sendable(value: dict[str, Any]) -> Arguments:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError):
-        return Arguments({}, "the arguments hold half of a character (a lone surrogate)")
-    return Arguments(value)
-
-
-def read_call(call_id: str, name: str, arguments: str) -> ToolCall:
-    """A native call as a value; a call without an id gets one."""
-    values, problem = read_arguments(arguments)
-    if not name:
-        problem = "the call names no tool"
-    return ToolCall(id=call_id or new_id("call"), name=name, arguments=values, problem=problem)
-
-
 def calls_in_text(text: str, tools: Collection[str]) -> tuple[ToolCall, ...]:
     """Calls of offered tools that a model wrote as tagged, fenced or bare JSON."""
     blocks = TAGGED.findall(text) or FENCE.findall(text) or [text]
     calls: list[ToolCall] = []
     for block in blocks:
-        value = _parse(block.strip())
+        value = parsed(block.strip())
         for each in value if isinstance(value, list) else [value]:
             call = _text_call(each, tools)
             if call is not None:
@@ -117,16 +55,9 @@ def _text_call(value: Any, tools: Collection[str]) -> ToolCall | None:
     if isinstance(arguments, str):
         return read_call("", name, arguments)
     if isinstance(arguments, dict):
-        values, problem = _sendable(arguments)
+        values, problem = sendable(arguments)
         return ToolCall(id=new_id("call"), name=name, arguments=values, problem=problem)
     return None
-
-
-def joined(text: str) -> str:
-    """Text whose surrogate halves, which some servers send apart, are characters again."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class TextReader:
