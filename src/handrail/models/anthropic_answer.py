@@ -6,7 +6,7 @@ from typing import Any
 
 from handrail.models.arguments import read_call
 from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Text, Thinking, UsagePart
-from handrail.models.sendable import joined
+from handrail.models.sendable import given_back, joined, tokens, word
 from handrail.models.sse import ServerEvent
 from handrail.models.wire import StreamRefused
 from handrail.protocol.values import Usage
@@ -44,7 +44,7 @@ class MessageReader:
             case "message_start":
                 yield from self._counted(data["message"].get("usage"))
             case "content_block_start":
-                self._blocks[data["index"]] = {"pieces": [], **data["content_block"]}
+                self._blocks[data["index"]] = {**data["content_block"], "pieces": []}
                 yield from self._piece(data["index"], data["content_block"].get("text", ""), kind="text")
             case "content_block_delta":
                 yield from self._delta(data["index"], data["delta"])
@@ -76,7 +76,7 @@ class MessageReader:
     def _counted(self, usage: dict[str, Any] | None) -> Iterator[Part]:
         if not usage:
             return
-        self._usage |= {key: value for key, value in usage.items() if isinstance(value, int)}
+        self._usage |= {key: tokens(value) for key, value in usage.items()}
         read = self._usage.get("cache_read_input_tokens", 0)
         written = self._usage.get("cache_creation_input_tokens", 0)
         yield UsagePart(
@@ -102,16 +102,19 @@ class MessageReader:
                 case "text":
                     order.append({"text": len(whole)})
                 case "tool_use":
-                    calls.append(read_call(block.get("id", ""), block.get("name", ""), whole))
+                    calls.append(read_call(word(block.get("id")), word(block.get("name")), whole))
                     order.append({"call": calls[-1].id})
                 case "thinking":
-                    kept = {"type": "thinking", "thinking": whole, "signature": block.get("signature", "")}
-                    order.append({"block": kept})
+                    thought = {"type": "thinking", "thinking": whole, "signature": block.get("signature", "")}
+                    order.append({"block": thought})
                 case "redacted_thinking":
                     order.append({"block": {"type": "redacted_thinking", "data": block.get("data", "")}})
         complete = reason in {"stop", "tool_calls"}
         if complete and any("block" in each for each in order):
-            yield Opaque({"anthropic": self._model, "order": order})
+            # The turn can also be given back without its thinking, so what is unfit is left out.
+            kept = given_back({"anthropic": self._model, "order": order})
+            if kept is not None:
+                yield Opaque(kept)
         for call in calls if complete else ():
             yield CallPart(call)
         yield Finished(("tool_calls" if calls else "stop") if complete else reason)

@@ -8,9 +8,10 @@ from typing import Any
 from handrail.models.arguments import read_call
 from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Progress, Text, Thinking, UsagePart
 from handrail.models.reading import TextReader, calls_in_text
-from handrail.models.sendable import joined
+from handrail.models.sendable import given_back, joined, tokens, word
 from handrail.models.sse import ServerEvent
 from handrail.models.wire import StreamRefused
+from handrail.protocol.errors import GiveUp
 from handrail.protocol.values import ToolCall, Usage
 
 FINISHES: dict[str, Finish] = {
@@ -108,7 +109,7 @@ class ChatReader:
 
     def _draft(self, piece: dict[str, Any]) -> None:
         index = piece.get("index")
-        call_id = piece.get("id") or ""
+        call_id = word(piece.get("id"))
         if not isinstance(index, int):
             index = len(self._drafts) if call_id or not self._drafts else max(self._drafts)
         elif call_id and index in self._drafts and self._drafts[index].id not in {"", call_id}:
@@ -117,9 +118,9 @@ class ChatReader:
         draft = self._drafts.setdefault(index, _Draft())
         function = piece.get("function") or {}
         draft.id = draft.id or call_id
-        draft.name = draft.name or function.get("name") or ""
+        draft.name = draft.name or word(function.get("name"))
         if piece.get("extra_content"):
-            draft.mark = {"extra_content": piece["extra_content"]}
+            draft.mark = {"extra_content": _mark(piece["extra_content"])}
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments)
@@ -146,10 +147,20 @@ class ChatReader:
         """Reasoning that led to calls: several providers refuse the next request without it."""
         marks = {call.id: draft.mark for call, draft in zip(calls, drafts, strict=True) if draft.mark}
         message: dict[str, Any] = {key: joined("".join(each)) for key, each in self._reasoning.items()}
-        if self._details:
-            message = {"reasoning_details": list(self._details.values())}
+        # What is unfit is left out: the calls can be given back without their reasoning.
+        if self._details and (details := given_back(list(self._details.values()))) is not None:
+            message = {"reasoning_details": details}
         if calls and (marks or message):
             yield Opaque({"openai": self._name, "message": message, "calls": marks})
+
+
+def _mark(sent: Any) -> Any:
+    mark = given_back(sent)
+    if mark is None:
+        raise GiveUp(
+            "The call is signed with something that cannot be given back. Choose another model with --model."
+        )
+    return mark
 
 
 def read_usage(usage: dict[str, Any]) -> Usage:
@@ -172,5 +183,4 @@ def read_progress(progress: dict[str, Any]) -> Progress:
 
 
 def _count(values: dict[str, Any], key: str) -> int:
-    value = values.get(key)
-    return value if isinstance(value, int) and value > 0 else 0
+    return tokens(values.get(key))

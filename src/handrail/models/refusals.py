@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
+from handrail.models.sendable import joined
 from handrail.protocol.errors import Authenticate, FixRequest, GiveUp, ModelProblem, RetryLater
 
 NO_CREDIT = re.compile(
@@ -142,7 +143,7 @@ def _plain(text: str) -> str:
     if re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):
         title = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         text = f"a web page: {title[1]}" if title else "a web page"
-    return SECRET.sub("[key]", " ".join(text.split()))[:300].rstrip(".")
+    return SECRET.sub("[key]", " ".join(joined(text).split()))[:300].rstrip(".")
 
 
 def delay(headers: Mapping[str, str], raw: str = "", now: datetime | None = None) -> float | None:

@@ -1,8 +1,8 @@
 """HTTP to a model server: one client a connection, deadlines, the size limit, and every failure as ours."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from handrail.models.refusals import (
     read_refusal,
     read_stream_error,
 )
+from handrail.models.sendable import joined
 from handrail.models.sse import EventReader, ServerEvent
 from handrail.protocol.errors import Authenticate, ConfigProblem, FixRequest, GiveUp, ModelProblem, RetryLater
 
@@ -70,14 +71,11 @@ class Wire:
         """The parts of one streamed answer. Only `ModelProblem`s leave, and closing it closes the socket."""
         clock = Clock(deadlines)
         try:
-            content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+            content = _content(body)
             async with aclosing(self._bytes(path, content, clock, asked)) as stream:
                 async for part in self._parts(stream, reader):
                     yield part
-                last = reader.end()
-                if last is None:
-                    raise RetryLater(f"{self.host} broke off before the answer was complete.", billed=True)
-                for part in last:
+                for part in self._last(reader):
                     yield part
                 await _drain(stream)
         except StreamRefused as refused:
@@ -100,8 +98,21 @@ class Wire:
                     return
 
     def _read(self, reader: Reader, event: ServerEvent) -> list[Part]:
-        try:
+        with self._readable():
             return list(reader.read(event))
+
+    def _last(self, reader: Reader) -> list[Part]:
+        with self._readable():
+            last = reader.end()
+            if last is None:
+                raise RetryLater(f"{self.host} broke off before the answer was complete.", billed=True)
+            return list(last)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """What a reader trips over is the server's mistake, and the same request may work."""
+        try:
+            yield
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise RetryLater(
                 f"{self.host} sent an event that cannot be read ({type(error).__name__}).", billed=True
@@ -188,7 +199,7 @@ class Wire:
         value = await self.get_json(f"{self._connection.base_url}{path}", seconds)
         data = value.get("data") if isinstance(value, dict) else None
         entries = data if isinstance(data, list) else []
-        names = [str(each["id"]) for each in entries if isinstance(each, dict) and each.get("id")]
+        names = [joined(str(each["id"])) for each in entries if isinstance(each, dict) and each.get("id")]
         return [name.removeprefix("models/") for name in names]
 
     async def get_json(self, url: str, seconds: float, content: dict[str, Any] | None = None) -> Any:
@@ -254,6 +265,14 @@ def headers(connection: Connection, key: str) -> dict[str, str]:
             )
         result[own.lower()] = value
     return result
+
+
+def _content(body: dict[str, Any]) -> bytes:
+    try:
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:
+        raise FixRequest("The conversation holds a number that cannot be sent; start a new one.") from error
+    return text.encode("utf-8", "replace")
 
 
 async def _drain(stream: AsyncIterator[bytes]) -> None:
