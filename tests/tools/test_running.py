@@ -12,6 +12,7 @@ from handrail.protocol.values import ToolCall
 from handrail.tools.environment import without_secrets
 from handrail.tools.output import Output
 from handrail.tools.process import run_process
+from handrail.tools.secrets import find_secrets
 from tests.processes import gone, lasting, running
 from tests.tools.calls import Bench
 
@@ -104,7 +105,8 @@ async def test_secrets_of_the_environment_do_not_reach_commands(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "MY_SECRET_X", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY"]
-    names += ["GOOGLE_APPLICATION_CREDENTIALS", "SIGNING_KEY"]
+    names += ["GOOGLE_APPLICATION_CREDENTIALS", "SIGNING_KEY", "DB_PASS", "SMTP_PASS", "PASS", "DBPASS"]
+    names += ["MYSQL_PWD", "PGPASSWORD", "GPG_PASSPHRASE", "DB_PASS_FILE", "DB_PW"]
     for name in names:
         monkeypatch.setenv(name, "hunter2")
     monkeypatch.setenv("DATABASE_URL", "postgres://me:hunter2@localhost/x")
@@ -114,8 +116,20 @@ async def test_secrets_of_the_environment_do_not_reach_commands(
     assert "KEYBOARD=dvorak" in finished.content
 
 
+@pytest.mark.promise("TOOL-8")
+async def test_the_key_of_a_connection_does_not_reach_commands_whatever_its_name(
+    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORP_LLM", "hunter2")
+    monkeypatch.setenv("OTHER_LLM", "seen")
+    bench = make_bench(secrets=find_secrets(os.environ, ["CORP_LLM"]))
+    finished = await bench.call("run", command='echo "[$CORP_LLM] [$OTHER_LLM]"')
+    assert "[] [seen]" in finished.content
+
+
 def test_what_is_no_secret_stays_in_the_environment() -> None:
     kept = {"PATH": "/bin", "HOME": "/home/me", "LANG": "C", "MONKEY": "x", "URL": "http://host/a"}
+    kept |= {"PWD": "/a", "OLDPWD": "/b", "SSH_ASKPASS": "/bin/ask", "COMPASS": "north", "BYPASS": "no"}
     assert without_secrets(kept).items() >= kept.items()
 
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from handrail.config.credentials import find_credential
 from handrail.config.layers import LoadedSettings
 from handrail.config.places import Places
+from handrail.engine.known_secrets import known_secrets
 from handrail.models.base import Deadlines, Model, Request, UserTurn
 from handrail.models.choice import Choice, Wishes, choose
 from handrail.models.connect import connect
 from handrail.models.connections import connections
 from handrail.protocol.errors import HandrailError
 from handrail.sessions.handle import Session
+from handrail.tools.secrets import Secrets
 
 if TYPE_CHECKING:
     from handrail.models.embedded.report import Report
@@ -80,6 +82,10 @@ class Answerers:
         async with aclosing(model.stream(request)) as parts:
             async for _ in parts:
                 pass
+
+    def secrets(self) -> Secrets:
+        """What no model and no command gets to know."""
+        return known_secrets(self._places, self._environment, self._loaded.settings.connections)
 
     async def embedded(self) -> "Report":
         """How the model of our own is, whether or not it is the one that answers."""

@@ -51,6 +51,7 @@ class Turns:
     async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn:
         limits = self._settings.limits
         models = await self._answerers.models(session)
+        secrets = self._answerers.secrets()
         window = min(model.capabilities.context_window for model in models)
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
@@ -65,6 +66,7 @@ class Turns:
                 allow=self._settings.commands.allow,
                 answerable=self._answerable,
                 shown_characters=shown_characters(window, most=16_000, share=6),
+                secrets=secrets,
             ),
             toolbox=self._toolbox,
             system=system_prompt(str(self._workspace.root), platform.system(), notes),
@@ -78,7 +80,7 @@ class Turns:
             deadlines=Deadlines(whole=limits.answer_seconds),
             take_steering=take_steering,
             attempts=Attempts(
-                session, self._workspace, Checker(session, self._workspace, self._toolbox.run_tool)
+                session, self._workspace, Checker(session, self._workspace, self._toolbox.run_tool, secrets)
             ),
         )
 

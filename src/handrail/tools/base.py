@@ -11,6 +11,7 @@ from handrail.protocol.events import CallStatus, Event
 from handrail.protocol.values import FileSeen, Value
 from handrail.sessions.handle import Session
 from handrail.tools.schema import schema_of
+from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.workspace.files import Workspace
 
 Arguments = TypeVar("Arguments", bound=Value)
@@ -45,6 +46,8 @@ class Work:
     """What the user said to the tool's question."""
     shown_characters: int = 16_000
     """How much of a file the model can be shown at once."""
+    secrets: Secrets = NO_SECRETS
+    """What commands do not get."""
 
 
 @dataclass(frozen=True, slots=True)

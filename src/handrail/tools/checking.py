@@ -5,18 +5,22 @@ from handrail.protocol.ids import new_id
 from handrail.sessions.handle import Session
 from handrail.tools.base import Work
 from handrail.tools.running import Run, RunArguments
+from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.workspace.files import Workspace
 
 CHECK_SECONDS = 300.0
 
 
 class Checker:
-    """Runs a check as a command is run, confined where that is possible; nobody is asked, the user named it."""
+    """Runs a check as a command is run, confined where possible; nobody is asked, the user named it."""
 
-    def __init__(self, session: Session, workspace: Workspace, run: Run) -> None:
+    def __init__(
+        self, session: Session, workspace: Workspace, run: Run, secrets: Secrets = NO_SECRETS
+    ) -> None:
         self._session = session
         self._workspace = workspace
         self._run = run
+        self._secrets = secrets
 
     async def check(self, command: str, turn_id: str, attempt: int) -> CheckFinished:
         """What came of it, as the log has it."""
@@ -25,7 +29,8 @@ class Checker:
             CheckStarted(turn_id=turn_id, check_id=check_id, command=command, attempt=attempt)
         )
         arguments = RunArguments(command=command, timeout=CHECK_SECONDS)
-        outcome = await self._run.run(arguments, Work(self._session, self._workspace, turn_id, check_id))
+        work = Work(self._session, self._workspace, turn_id, check_id, secrets=self._secrets)
+        outcome = await self._run.run(arguments, work)
         finished = CheckFinished(
             turn_id=turn_id,
             check_id=check_id,

@@ -1,23 +1,26 @@
 """The environment of the programs we start: the user's, without what looks like a secret."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 SECRET_NAME = re.compile(
-    r"API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_KEY$|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(^|_)PAT$",
+    r"API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_KEY$|TOKEN|SECRET|CREDENTIAL|(^|_)PAT$"
+    r"|PASSWORD|PASSWD|PASSPHRASE|(?<!ASK)(?<!BY)(?<!COM)PASS($|_)|(?<!^OLD)(?<!^)PWD$|_PW$",
     re.IGNORECASE,
 )
+"""`PWD` and `OLDPWD` are folders."""
 SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 """A URL with a password in it."""
 QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """Nobody sits at the other end of these programs."""
 
 
-def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a command gets of the environment."""
-    kept = {
-        name: value
-        for name, value in environ.items()
-        if not SECRET_NAME.search(name) and not SECRET_VALUE.search(value)
-    }
+def without_secrets(environ: Mapping[str, str], also: Collection[str] = ()) -> dict[str, str]:
+    """What a command gets of the environment; `also` are names of variables that are secret too."""
+    kept = {name: value for name, value in environ.items() if name not in also and not is_secret(name, value)}
     return kept | QUIET
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable looks like one that holds a secret."""
+    return bool(SECRET_NAME.search(name) or SECRET_VALUE.search(value))

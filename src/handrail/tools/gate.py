@@ -28,6 +28,7 @@ from handrail.tools.clip import head_and_tail
 from handrail.tools.ports import Asker
 from handrail.tools.reading_arguments import read_arguments
 from handrail.tools.said import user_texts
+from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 
@@ -68,6 +69,7 @@ class Gate:
         allow: Sequence[str] = (),
         answerable: bool = True,
         shown_characters: int = 16_000,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         self._session = session
         self._workspace = workspace
@@ -76,6 +78,7 @@ class Gate:
         self._allowed = tuple(tuple(entry.split()) for entry in allow)
         self._answerable = answerable
         self._shown_characters = shown_characters
+        self._secrets = secrets
 
     async def run(self, call: ToolCall, turn_id: str) -> None:
         """Bring a call to its end in the log: done, refused, failed or cancelled."""
@@ -103,6 +106,7 @@ class Gate:
             turn_id,
             call.id,
             shown_characters=self._shown_characters,
+            secrets=self._secrets,
         )
         return Wanted(tool, read_arguments(call, tool.arguments), work)
 

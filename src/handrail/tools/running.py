@@ -77,7 +77,8 @@ class Run(Tool[RunArguments]):
 
         network = arguments.network
         protection = await self._sandbox.protection()
-        ground = Ground(work.workspace.root, work.workspace.state_folders, without_secrets(os.environ))
+        environ = without_secrets(os.environ, work.secrets.variables)
+        ground = Ground(work.workspace.root, work.workspace.state_folders, environ)
         words = ["bash", "-c", arguments.command]
         async with self._sandbox.confine(words, ground, network=network) as confined:
             ended = await run_process(
