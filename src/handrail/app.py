@@ -20,7 +20,7 @@ from handrail.engine.doctor import Finding, examine
 from handrail.engine.runner import Runner
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
-from handrail.protocol.commands import Command, SetMode, SetModel
+from handrail.protocol.commands import Command, SendMessage, SetMode, SetModel
 from handrail.protocol.errors import HandrailError, LostHold, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted
 from handrail.protocol.ids import new_id, session_stream
@@ -147,6 +147,7 @@ class App:
         ]
         self._tasks = tasks
         self._attached: dict[str, Attachment] = {}
+        self._sent: set[str] = set()
         log.listeners.append(self.bell.ring)
 
     async def close(self) -> None:
@@ -242,6 +243,8 @@ class App:
             raise UsageProblem(
                 "This holds characters that are no text (half of a surrogate pair). Leave them out."
             ) from error
+        if isinstance(command, SendMessage):
+            self._sent.add(command.message_id)
         self.attach(session_id)
         self.log.put(session_stream(session_id), data)
 
@@ -317,6 +320,16 @@ class App:
         session.watchers.append(self.bell.ring)
         self._tasks.start_soon(self._hold, attachment)
 
+    def _runner(self, session: Session) -> Runner:
+        # A process that leaves after its own task must not begin a later one: it would cut it off.
+        return Runner(
+            session,
+            self.workspace,
+            self.turns,
+            self.bell,
+            begins=lambda waiting: self.options.answerable or bool(waiting & self._sent),
+        )
+
     async def _hold(self, attachment: Attachment) -> None:
         with attachment.scope:
             try:
@@ -330,7 +343,7 @@ class App:
         while True:
             try:
                 if session.try_hold():
-                    await Runner(session, self.workspace, self.turns, self.bell).run()
+                    await self._runner(session).run()
             except* LostHold:
                 pass  # another process serves it now; this one follows
             finally:

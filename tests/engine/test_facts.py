@@ -66,7 +66,7 @@ async def test_full_disk_stops_the_action_before_it_begins(tmp_path: Path) -> No
         fill(talk.app.log)
         answer = AnswerApproval(approval_id=asked.approval_id, decision="once")
         await talk.send(answer)
-        with pytest.raises(StorageFull, match="nothing was done"):
+        with pytest.raises(StorageFull, match="Free some disk space"):
             await talk.until(TurnFinished)
         assert not target.exists()
 

@@ -102,7 +102,7 @@ class Answerers:
         of_workspace = layer == "workspace"
         return Wishes(
             flag=self._flag,
-            session=session.state.models.get("main", "") if session else "",
+            session=_of_session(session) if session else "",
             workspace=settings.main if of_workspace else "",
             user=settings.main if not of_workspace else "",
             fallbacks=settings.fallback.main,
@@ -131,3 +131,8 @@ class Answerers:
         variables = known.key_env if known else ()
         found = find_credential(self._places, name, variables, environ=self._environment)
         return found.key if found else None
+
+
+def _of_session(session: Session) -> str:
+    """What was chosen in the session, else what answered in it last: resuming does not change the model."""
+    return session.state.models.get("main") or session.state.last_model

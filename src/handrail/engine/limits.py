@@ -13,7 +13,7 @@ class Limits(NamedTuple):
     max_output_tokens: int = 16_384
 
 
-def exceeded(turn: TurnState, limits: Limits, now: float) -> str:
+def exceeded(turn: TurnState, limits: Limits, seconds: float) -> str:
     """Which limit is reached, in words that say what to do; empty when none is."""
     tokens = turn.usage.input_tokens + turn.usage.output_tokens
     if turn.steps >= limits.steps:
@@ -24,6 +24,6 @@ def exceeded(turn: TurnState, limits: Limits, now: float) -> str:
         return (
             f"${turn.cost_usd:.2f} spent of ${limits.usd:.2f} a turn (limits.usd). Send a message to go on."
         )
-    if turn.seconds(now) >= limits.seconds:
+    if seconds >= limits.seconds:
         return f"{limits.seconds:.0f} s in one turn (limits.turn_seconds). Send a message to go on."
     return ""

@@ -60,6 +60,10 @@ DEFAULT_WINDOW = Capabilities().context_window
 class TurnMaker(Protocol):
     """Builds a turn with the model that the session now wants."""
 
+    @property
+    def answerable(self) -> bool:
+        """Whether somebody is there who can be asked."""
+
     async def model(self, session: Session) -> Model: ...
 
     async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn: ...
@@ -68,11 +72,21 @@ class TurnMaker(Protocol):
 class Runner:
     """Serves one held session until it is cancelled or the hold is lost."""
 
-    def __init__(self, session: Session, workspace: Workspace, maker: TurnMaker, bell: Bell) -> None:
+    def __init__(
+        self,
+        session: Session,
+        workspace: Workspace,
+        maker: TurnMaker,
+        bell: Bell,
+        *,
+        begins: Callable[[set[str]], bool],
+    ) -> None:
+        """`begins` says, given the ids of the waiting messages, whether this process begins another turn."""
         self.session = session
         self.workspace = workspace
         self.maker = maker
         self.bell = bell
+        self.begins = begins
         self._scope: anyio.CancelScope | None = None
         self._window = DEFAULT_WINDOW
 
@@ -80,12 +94,17 @@ class Runner:
         take_over(self.session, self.workspace)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_text)
-            if self.session.state.turn:
+            if self.session.state.turn and not (self._waits and self.maker.answerable):
                 self._go_on(tasks)
             while True:
                 ticket = self.bell.ticket()
                 await self._take(tasks)
                 await ticket.wait()
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the turn waits for the user's word."""
+        return bool(self.session.state.approvals or self.session.state.questions)
 
     async def _keep_text(self) -> None:
         while True:
@@ -95,23 +114,33 @@ class Runner:
     # Commands
 
     async def _take(self, tasks: TaskGroup) -> None:
-        for number, command in self.session.waiting():
+        waiting = self.session.waiting()
+        messages = {command.message_id for _, command in waiting if isinstance(command, SendMessage)}
+        for number, command in waiting:
             busy = self.session.state.turn is not None
             match command:
                 case SendMessage() if not busy:
-                    await self._begin(number, command, tasks)
+                    if self.begins(messages):
+                        await self._begin(number, command, tasks)
                 case SendMessage():
                     pass  # the turn takes it at its next step
                 case Cancel():
                     self.session.append(take=[number])
-                    if self._scope:
-                        self._scope.cancel()
+                    self._cancel()
                 case Compact() if not busy:
                     self._compact(number)
                 case Compact():
                     pass  # when the turn has ended
                 case _:
                     self.session.append(*self._facts(command), take=[number])
+            if self.session.state.turn and not self._scope and not self._waits:
+                self._go_on(tasks)  # the word it waited for over a restart has come
+
+    def _cancel(self) -> None:
+        if self._scope:
+            self._scope.cancel()
+        else:
+            self._end("cancelled", "You cancelled it.")
 
     def _facts(self, command: Command) -> list[Event]:
         """What a command makes true; nothing when it came too late."""
@@ -215,6 +244,7 @@ class Runner:
                 raise
             except HandrailError as problem:
                 self._end("failed", str(problem))
+        self._scope = None
         self.bell.ring()
 
     def _cancelled(self, *, by_user: bool) -> None:
@@ -222,7 +252,7 @@ class Runner:
         if by_user:
             self._end("cancelled", "You cancelled it.")
         elif not (state.approvals or state.questions):
-            self._end("interrupted", "Handrail was closed.")
+            self._end("interrupted", "Handrail was closed; /continue goes on from there.")
         # else it waits for the user's word, and can go on with it after a restart
 
     def _end(self, reason: FinishReason, detail: str) -> None:

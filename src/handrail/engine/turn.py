@@ -18,6 +18,7 @@ from handrail.protocol.events import Answered, Nudged
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.gate import Gate
+from handrail.tools.secrets import Secrets
 from handrail.tools.toolbox import Toolbox
 
 
@@ -36,6 +37,7 @@ class Turn:
         deadlines: Deadlines,
         take_steering: Callable[[], None],
         attempts: Attempts,
+        secrets: Secrets,
     ) -> None:
         self.session = session
         self.asking = asking
@@ -46,6 +48,9 @@ class Turn:
         self.deadlines = deadlines
         self.take_steering = take_steering
         self.attempts = attempts
+        self.secrets = secrets
+        self.began = time.monotonic()
+        self.waited_before = session.state.turn.waited if session.state.turn else 0.0
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
@@ -77,7 +82,7 @@ class Turn:
 
     def _must_end(self) -> Ending | None:
         turn = self._turn
-        if reached := exceeded(turn, self.limits, time.time()):
+        if reached := exceeded(turn, self.limits, self._seconds()):
             return Ending("budget", reached)
         if circles := stuck(turn.recent):
             if turn.nudges:
@@ -95,6 +100,10 @@ class Turn:
                 raise
         return await ask(self.asking, self._turn.turn_id, self._request)
 
+    def _seconds(self) -> float:
+        """How long this process has worked at the turn, by a clock that cannot be set."""
+        return time.monotonic() - self.began - (self._turn.waited - self.waited_before)
+
     def _request(self, model: Model) -> Request:
         return assemble(
             system=self.system,
@@ -106,6 +115,7 @@ class Turn:
             max_output=self.limits.max_output_tokens,
             deadlines=self.deadlines,
             temperature=self._turn.temperature,
+            secrets=self.secrets,
         )
 
     def _compact_when_due(self) -> None:

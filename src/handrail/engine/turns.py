@@ -43,7 +43,7 @@ class Turns:
         self._workspace = workspace
         self._toolbox = toolbox
         self._bell = bell
-        self._answerable = answerable
+        self.answerable = answerable
 
     async def model(self, session: Session) -> Model:
         return (await self._answerers.models(session))[0]
@@ -62,14 +62,15 @@ class Turns:
                 session,
                 self._workspace,
                 self._toolbox,
-                SessionAsker(session, self._bell, answerable=self._answerable),
+                SessionAsker(session, self._bell, answerable=self.answerable),
                 allow=self._settings.commands.allow,
-                answerable=self._answerable,
+                answerable=self.answerable,
                 shown_characters=shown_characters(window, most=16_000, share=6),
                 secrets=secrets,
             ),
             toolbox=self._toolbox,
             system=system_prompt(str(self._workspace.root), platform.system(), notes),
+            secrets=secrets,
             limits=Limits(
                 steps=limits.steps,
                 tokens=limits.turn_tokens,
