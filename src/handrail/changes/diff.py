@@ -6,7 +6,8 @@ from typing import NamedTuple
 CONTEXT = 3
 COMPARED_LINES = 4_000
 """A changed stretch longer than this is shown as removed and added, without looking for what stayed."""
-SHOWN_LINES = 200
+SHOWN_LINES = 2_000
+"""What a user is asked to approve should be there to be seen."""
 
 
 class Diff(NamedTuple):

@@ -81,7 +81,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_program(workspace: Path, tmp_path: Pa
 def test_an_edit_is_made_after_one_key(workspace: Path, tmp_path: Path) -> None:
     with terminal("--model", edit_script(workspace, tmp_path), "change it", cwd=workspace) as talk:
         talk.expect("2 +     return 2")
-        talk.expect("allow?")
+        talk.expect("y yes")
         talk.type("?")
         talk.expect("  why ")
         assert "return 1" in (workspace / "cart.py").read_text()
@@ -95,7 +95,7 @@ def test_an_edit_is_made_after_one_key(workspace: Path, tmp_path: Path) -> None:
 @pytest.mark.promise("TERM-9")
 def test_a_rejected_edit_is_not_made_and_the_model_is_told_why(workspace: Path, tmp_path: Path) -> None:
     with terminal("--model", edit_script(workspace, tmp_path), "change it", cwd=workspace) as talk:
-        talk.expect("allow?")
+        talk.expect("y yes")
         talk.type("n")
         talk.expect("why not?")
         talk.type("not in this file" + ENTER)
@@ -111,7 +111,7 @@ def test_a_rejected_edit_is_not_made_and_the_model_is_told_why(workspace: Path, 
 def test_always_holds_for_the_rest_of_the_session(workspace: Path, tmp_path: Path) -> None:
     model = script(tmp_path, RUN, RUN, {"text": "Twice."})
     with terminal("--model", model, "run it twice", cwd=workspace) as talk:
-        talk.expect("allow?")
+        talk.expect("y yes")
         talk.type("a")
         talk.expect("always in this session")
         talk.expect("Twice.")
@@ -123,13 +123,62 @@ def test_always_holds_for_the_rest_of_the_session(workspace: Path, tmp_path: Pat
 def test_a_message_during_a_turn_is_queued_and_steers_it(workspace: Path, tmp_path: Path) -> None:
     model = script(tmp_path, RUN, {"text": "As you wish."})
     with terminal("--model", model, "run it", cwd=workspace) as talk:
-        talk.expect("allow?")
+        talk.expect("y yes")
         talk.type("be quick" + ENTER)
         talk.expect("queued    be quick")
         talk.type("y")
         talk.expect("> be quick")
         talk.expect("As you wish.")
         leave(talk)
+
+
+@pytest.mark.promise("TERM-10")
+def test_a_message_typed_at_an_approval_is_no_answer(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, RUN, {"text": "As you wish."})
+    with terminal("--model", model, "run it", cwd=workspace) as talk:
+        talk.expect("y yes")
+        talk.type("also check style")
+        talk.expect("this is a message")
+        talk.type(ENTER)
+        talk.expect("queued    also check style")
+        assert not (workspace / "ran").exists()
+        talk.type("Y")
+        talk.expect("As you wish.")
+        leave(talk)
+    assert (workspace / "ran").exists()
+    assert "always in this session:" not in talk.text
+
+
+@pytest.mark.promise("TERM-10")
+def test_a_key_that_was_on_its_way_before_the_question_is_no_answer(workspace: Path, tmp_path: Path) -> None:
+    slow = RUN | {"chunk_delay_ms": 300}
+    with terminal("--model", script(tmp_path, slow, {"text": "Done."}), "run it", cwd=workspace) as talk:
+        talk.expect("allow?")
+        talk.type("y")
+        talk.expect("this is a message")
+        assert not (workspace / "ran").exists()
+        talk.type(ENTER)  # a word that answers is one, when it is sent
+        talk.expect("Done.")
+        leave(talk)
+    assert (workspace / "ran").exists()
+
+
+@pytest.mark.promise("TERM-11")
+def test_a_yes_to_what_is_hidden_shows_it_first(workspace: Path, tmp_path: Path) -> None:
+    text = "".join(f"value_{number} = {number}\n" for number in range(400))
+    call = {"name": "write", "arguments": {"path": "new.py", "text": text}}
+    model = script(tmp_path, {"calls": [call]}, {"text": "Written."})
+    with terminal("--model", model, "write it", cwd=workspace) as talk:
+        talk.expect("341 lines are hidden here")
+        talk.expect("v view all")
+        talk.type("y")
+        talk.expect("value_200 = 200")
+        assert not (workspace / "new.py").exists()
+        talk.expect("y yes")
+        talk.type("y")
+        talk.expect("Written.")
+        leave(talk)
+    assert (workspace / "new.py").read_text() == text
 
 
 @pytest.mark.promise("TERM-8")
@@ -171,7 +220,9 @@ def test_a_question_is_answered_by_the_number_of_an_option(workspace: Path, tmp_
     model = script(tmp_path, {"calls": [asks]}, {"when": "blue", "text": "So blue it is."})
     with terminal("--model", model, "ask me", cwd=workspace) as talk:
         talk.expect("Which one?")
-        talk.expect("answer >")
+        talk.expect("a number or your own words")
+        talk.type("7" + ENTER)
+        talk.expect("there is no 7")
         talk.type("2" + ENTER)
         talk.expect("answer    blue")
         talk.expect("So blue it is.")

@@ -3,8 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from handrail.interfaces.cli.rendering import approval_keys
-from handrail.interfaces.cli.styles import ansi, plain
+from handrail.interfaces.cli.styles import ansi
 from handrail.protocol.events import (
     ApprovalAnswered,
     Compacted,
@@ -69,13 +68,6 @@ def test_a_refusal_is_one_line_that_teaches() -> None:
   edit      src/cart.py                refused  stale_file: you changed it 12 s
             ago; read it again, then edit what is there now.\
 """)
-
-
-def test_an_approval_waits_on_a_line_that_fits() -> None:
-    rows = approval_keys(79)
-    assert [plain(row) for row in rows] == snapshot(
-        ["  allow?   y yes   n no   a always in this session   ? why am I asked"]
-    )
 
 
 def test_a_rejection_shows_the_reason_once_and_an_always_what_it_holds_for() -> None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from handrail.interfaces.cli.figures import clock
-from handrail.interfaces.cli.rendering import BODY_INDENT, tool_line
-from handrail.interfaces.cli.styles import DIM, Line, fit, line
+from handrail.interfaces.cli.rendering import tool_line
+from handrail.interfaces.cli.styles import BODY_INDENT, DIM, Line, fit, line
 from handrail.protocol.events import (
     Answered,
     ApprovalAsked,

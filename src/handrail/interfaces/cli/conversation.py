@@ -13,9 +13,11 @@ from handrail.app import App
 from handrail.config.places import make_private
 from handrail.interfaces.cli import slash
 from handrail.interfaces.cli.activity import Activity
+from handrail.interfaces.cli.approvals import whole
 from handrail.interfaces.cli.completion import MessageCompleter
+from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
 from handrail.interfaces.cli.prompt import Prompt
-from handrail.interfaces.cli.rendering import approval_keys, note
+from handrail.interfaces.cli.rendering import note
 from handrail.interfaces.cli.screen import Screen
 from handrail.interfaces.cli.styles import BAD, DIM, Line, fit, line
 from handrail.interfaces.cli.terminal import takes_colour
@@ -37,8 +39,6 @@ Action = Callable[[], Awaitable[None]]
 
 TICK_SECONDS = 0.25
 TWICE_SECONDS = 2.0
-PAUSE_SECONDS = 0.4
-"""A key is an answer only when no text was typed just before: it may be a word going on."""
 
 
 class Conversation:
@@ -62,12 +62,12 @@ class Conversation:
         """Forget the session that was shown."""
         self._screen = Screen(self._prompt.width, colour=self._colour)
         self._activity = Activity()
-        self._approvals: dict[str, ApprovalAsked] = {}
+        self._deciding = Deciding()
         self._questions: dict[str, QuestionAsked] = {}
         self._queued: list[str] = []
         self._rejecting = ""
         self._hint = ""
-        self._hinted = self._typed = 0.0
+        self._hinted = 0.0
         self._opened = time.time()
         self._holds: bool | None = None
 
@@ -129,17 +129,18 @@ class Conversation:
     # What the user does
 
     def submitted(self, text: str) -> None:
-        self._hint, self._typed = "", 0.0
+        self._hint, self._deciding.typed, self._deciding.pressed = "", 0.0, ""
+        word = text.strip().lower()
         if self._rejecting:
             self._answer_approval("reject", note=text.strip())
         elif not text.strip():
             return
+        elif self._deciding.waiting and word in WORDS:
+            self._decide(WORDS[word], spelled=word in ("yes", "always"))
         elif called := slash.parse(text):
             self._do(lambda: slash.call(self, called))
         elif self._questions:
-            question = next(iter(self._questions.values()))
-            answer = AnswerQuestion(question_id=question.question_id, answer=chosen_option(question, text))
-            self._do(lambda: self.send(answer))
+            self._answer_question(next(iter(self._questions.values())), text)
         else:
             if self._activity.running:
                 self._queued.append(text)
@@ -150,6 +151,8 @@ class Conversation:
         if self._rejecting:
             self._rejecting = ""
         elif self._activity.running:
+            if self._deciding.pressed:
+                self._prompt.empty()
             self._activity.stopping(time.time())
             self._tasks.start_soon(self._guarded, lambda: self.app.send(self.session_id, Cancel()))
         elif self._hint and now - self._hinted < TWICE_SECONDS:
@@ -167,24 +170,43 @@ class Conversation:
             self._prompt.refresh()
 
     def typed(self) -> None:
-        self._typed = time.monotonic()
+        self._deciding.typed, self._deciding.pressed = time.monotonic(), ""
         self._hint = ""
 
     def expects_key(self) -> bool:
-        paused = time.monotonic() - self._typed > PAUSE_SECONDS
-        return bool(self._approvals) and not self._rejecting and paused
+        return self._deciding.ready(time.monotonic()) and not self._rejecting
 
     def pressed(self, key: str) -> None:
-        asked = next(iter(self._approvals.values()))
-        match key:
-            case "y":
-                self._answer_approval("once")
-            case "a":
-                self._answer_approval("always")
-            case "n":
-                self._rejecting = asked.approval_id
-            case "?":
-                self.tell("why", asked.why)
+        self._deciding.pressed = key
+        self._tasks.start_soon(self._decide_if_alone, self._deciding, self._deciding.typed)
+
+    async def _decide_if_alone(self, deciding: Deciding, typed: float) -> None:
+        await anyio.sleep(ALONE_SECONDS)
+        if deciding is self._deciding and deciding.typed == typed and deciding.pressed:
+            key = deciding.pressed
+            self._prompt.empty()
+            deciding.typed, deciding.pressed = 0.0, ""
+            self._decide(WORDS[key.lower()], spelled=False)
+            self._prompt.refresh()
+
+    def _decide(self, key: str, *, spelled: bool) -> None:
+        """Do what the key says; a yes to what was not seen only shows it."""
+        deciding, asked = self._deciding, self._deciding.asked
+        if asked is None:
+            return
+        unseen, out_of_sight = deciding.unseen(self.width), deciding.out_of_sight()
+        if key == "n":
+            self._rejecting = asked.approval_id
+        elif key == "?":
+            self.tell("why", asked.why)
+        elif key == "v" or (unseen and not spelled):
+            deciding.viewed.add(asked.approval_id)
+            deciding.since = time.monotonic()
+            self.say(whole(asked, self.width))
+        elif out_of_sight and not spelled:
+            self.tell("allow?", f"{out_of_sight} lines cannot be shown here: type the word, yes or always.")
+        else:
+            self._answer_approval("once" if key == "y" else "always")
 
     def busy(self) -> bool:
         return self._activity.running or bool(self._rejecting)
@@ -194,15 +216,19 @@ class Conversation:
     def label(self) -> str:
         if self._rejecting:
             return "why not? (Enter: no reason) > "
-        return "answer > " if self._questions else "> "
+        if not self._questions:
+            return "> "
+        options = next(iter(self._questions.values())).options
+        return "answer (a number or your own words) > " if options else "answer > "
 
     def live(self, width: int) -> list[Line]:
         rows = self._screen.unfinished()
         if rows and self._screen.after_user:
             rows = [(), *rows]
-        if self._approvals and not self._rejecting:
-            rows = rows + approval_keys(width)
-        elif not self._approvals and (status := self._activity.lines(time.time(), width)):
+        deciding = self._deciding
+        if deciding.waiting and not self._rejecting:
+            rows = rows + deciding.lines(time.monotonic(), width, self._prompt.text)
+        elif not deciding.waiting and (status := self._activity.lines(time.time(), width)):
             rows = rows + ([()] if rows or self._screen.after_user else []) + status
         rows = rows + [row for text in self._queued for row in note("queued", fit(text, width - 12), width)]
         if self._hint and time.monotonic() - self._hinted < TWICE_SECONDS:
@@ -212,14 +238,23 @@ class Conversation:
     # Inside
 
     def _answer_approval(self, decision: str, note: str = "") -> None:
-        asked = next(iter(self._approvals.values()), None)
+        asked = self._deciding.asked
         self._rejecting = ""
         if asked:
             command = AnswerApproval.model_validate(
                 {"approval_id": asked.approval_id, "decision": decision, "note": note}
             )
-            del self._approvals[asked.approval_id]
+            self._deciding.drop(asked.approval_id, time.monotonic())
             self._do(lambda: self.send(command))
+
+    def _answer_question(self, question: QuestionAsked, text: str) -> None:
+        chosen = chosen_option(question, text)
+        if chosen is None:
+            last = len(question.options)
+            self.tell("answer", f"there is no {text.strip()}: a number from 1 to {last}, or your own words")
+            return
+        answer = AnswerQuestion(question_id=question.question_id, answer=chosen)
+        self._do(lambda: self.send(answer))
 
     def _do(self, action: Action) -> None:
         """Do it after all that was asked for before."""
@@ -257,15 +292,15 @@ class Conversation:
             case UserMessage() as event if event.text in self._queued:
                 self._queued.remove(event.text)
             case ApprovalAsked() as event:
-                self._approvals[event.approval_id] = event
+                self._deciding.ask(event, time.monotonic())
             case ApprovalAnswered() as event:
-                self._approvals.pop(event.approval_id, None)
+                self._deciding.drop(event.approval_id, time.monotonic())
             case QuestionAsked() as event:
                 self._questions[event.question_id] = event
             case QuestionAnswered() as event:
                 self._questions.pop(event.question_id, None)
             case TurnFinished():
-                self._approvals, self._questions, self._rejecting = {}, {}, ""
+                self._deciding, self._questions, self._rejecting = Deciding(), {}, ""
         self._prompt.write(self._screen.show(recorded.event))
 
     async def _tick(self) -> None:
@@ -288,9 +323,9 @@ class Conversation:
                 self.leave()
 
 
-def chosen_option(question: QuestionAsked, text: str) -> str:
-    """The option whose number was typed, else the text."""
+def chosen_option(question: QuestionAsked, text: str) -> str | None:
+    """The option whose number was typed, else the text; None for the number of no option."""
     number = text.strip()
-    if number.isdigit() and 0 < int(number) <= len(question.options):
-        return question.options[int(number) - 1]
-    return text
+    if not question.options or not number.isdecimal():
+        return text
+    return question.options[int(number) - 1] if 0 < int(number) <= len(question.options) else None

@@ -2,14 +2,35 @@
 
 import re
 
-from handrail.interfaces.cli.styles import ACCENT, DIM, PLAIN, Line, line
+from handrail.interfaces.cli.styles import ACCENT, BOLD, DIM, PLAIN, Line, line
 
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+NO_END = "\\ No newline at end of file"
+NOTE = re.compile(r"\[(\d+) more lines of the diff are not shown\]")
 INDENT = "    "
 
 
 def is_diff(text: str) -> bool:
     return any(HUNK.match(one) for one in text.splitlines())
+
+
+def is_diff_of(text: str, path: str) -> bool:
+    """Whether the text is one file's diff and nothing else, so that `render` leaves nothing of it out."""
+    first, second, *lines = [*text.split("\n"), "", ""]
+    names = (path, f"a/{path}", f"b/{path}")
+    if not (first.startswith("--- ") and first[4:] in (*names, "/dev/null")):
+        return False
+    if not (second.startswith("+++ ") and second[4:] in names):
+        return False
+    old = new = 0
+    for one in lines:
+        if old <= 0 and new <= 0 and (hunk := HUNK.fullmatch(one)):
+            old, new = int(hunk[2] or 1), int(hunk[4] or 1)
+        elif one[:1] in ("-", "+", " ") and (old > 0 or new > 0):
+            old, new = old - (one[0] != "+"), new - (one[0] != "-")
+        elif one and one != NO_END and not NOTE.fullmatch(one):
+            return False
+    return True
 
 
 def render(text: str) -> list[Line]:
@@ -24,6 +45,8 @@ def render(text: str) -> list[Line]:
             named = False
             old, old_left = int(hunk[1]), int(hunk[2] or 1)
             new, new_left = int(hunk[3]), int(hunk[4] or 1)
+        elif NOTE.fullmatch(one):
+            rows.append(line(INDENT, (BOLD, one.strip("[]"))))
         elif one.startswith("\\"):
             rows.append(line(INDENT, (DIM, f"      ({one[2:].lower()})")))
         elif old_left <= 0 and new_left <= 0:

@@ -53,7 +53,7 @@ STYLE = Style.from_dict(
 )
 INPUT_LINES = 12
 MENU_LINES = 8
-ANSWER_KEYS = "yna?"
+ANSWER_KEYS = "ynav?YNAV"
 
 
 class Listener(Protocol):
@@ -71,7 +71,7 @@ class Listener(Protocol):
         """Whether one of `ANSWER_KEYS`, with nothing typed, is an answer."""
 
     def pressed(self, key: str) -> None:
-        """One of them was."""
+        """One of them was; it stands in the input line like any other text."""
 
     def busy(self) -> bool:
         """Whether there is something that Ctrl-C stops."""
@@ -158,11 +158,21 @@ class Prompt:
         self._output.flush()
         if shown:
             with set_app(application):
+                application.render_counter += 1  # what the listener shows may have changed, too
                 application.renderer.render(application, application.layout)
 
     def refresh(self) -> None:
         """What the listener shows has changed."""
         self._application.invalidate()
+
+    @property
+    def text(self) -> str:
+        """What is being typed."""
+        return self.buffer.text
+
+    def empty(self) -> None:
+        """Take back what was typed."""
+        self.buffer.reset()
 
     def bell(self) -> None:
         self._output.bell()
@@ -243,6 +253,7 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
 
         @keys.add(key, filter=empty & Condition(listener.expects_key))
         def _(event: KeyPressEvent) -> None:
+            buffer.insert_text(event.data)
             listener.pressed(event.data)
 
     return keys

@@ -4,13 +4,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.interfaces.cli import diffs
+from handrail.interfaces.cli.approvals import asked_lines
 from handrail.interfaces.cli.figures import duration, tokens, usd
 from handrail.interfaces.cli.styles import (
     ACCENT,
     BAD,
+    BODY_INDENT,
     BOLD,
     DIM,
     GOOD,
+    INDENT,
+    NAME_COLUMNS,
     PLAIN,
     Line,
     Piece,
@@ -45,9 +49,6 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.values import Todo
 
-NAME_COLUMNS = 10
-INDENT = "  "
-BODY_INDENT = "    "
 WHAT_COLUMNS = 24
 BODY_LINES = 16
 DIFF_LINES = 60
@@ -77,7 +78,7 @@ def lines_of(event: Event, known: Known, width: int) -> list[Line]:
         case ToolFinished():
             return tool_finished(event, known, width)
         case ApprovalAsked():
-            return approval_asked(event, width)
+            return asked_lines(event, width)
         case ApprovalAnswered():
             return approval_answered(event, known, width)
         case QuestionAsked():
@@ -258,28 +259,11 @@ def capped(rows: list[Line], limit: int) -> list[Line]:
 # Asking
 
 
-def approval_asked(event: ApprovalAsked, width: int) -> list[Line]:
-    rows = tool_line(event.tool, event.summary, (), width)
-    # A command that fits on the line above need not be said twice.
-    if event.preview and event.preview.strip() != event.summary.strip():
-        rows += body(event.preview, width)
-    return rows
-
-
 def approval_answered(event: ApprovalAnswered, known: Known, width: int) -> list[Line]:
     asked = known.asked.get(event.approval_id)
     if event.decision == "always" and asked:
         return note("allowed", f"{asked.tool} {asked.summary}: always in this session", width)
     return []
-
-
-def approval_keys(width: int) -> list[Line]:
-    """The line that waits for one key."""
-    keys = [("y", "yes"), ("n", "no"), ("a", "always in this session"), ("?", "why am I asked")]
-    pieces: list[str | tuple[str, str]] = [(BOLD, "  allow?")]
-    for key, meaning in keys:
-        pieces += ["   ", (ACCENT, key), f" {meaning}"]
-    return wrap(line(*pieces), width, " " * 11)
 
 
 def question_asked(event: QuestionAsked, width: int) -> list[Line]:

@@ -18,6 +18,11 @@ ACCENT, BAD, BOLD, CODE, DIM, GOOD, ITALIC, PLAIN = (
 
 ANSI = {ACCENT: "36", BAD: "31", BOLD: "1", CODE: "36", DIM: "2", GOOD: "32", ITALIC: "3"}
 
+INDENT = "  "
+BODY_INDENT = "    "
+NAME_COLUMNS = 10
+"""Of a tool or a note, before what it says."""
+
 UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 """What could move the cursor, change the terminal, or make text read otherwise than it is."""
 

@@ -1,0 +1,109 @@
+"""What is asked for approval, as it is shown: all of it, nothing cut, nothing that cannot be seen."""
+
+import re
+import unicodedata
+
+from handrail.interfaces.cli import diffs
+from handrail.interfaces.cli.styles import (
+    ACCENT,
+    BODY_INDENT,
+    BOLD,
+    DIM,
+    INDENT,
+    NAME_COLUMNS,
+    PLAIN,
+    Line,
+    Piece,
+    clean,
+    columns,
+    length,
+    line,
+    wrap,
+)
+from handrail.protocol.events import ApprovalAsked
+
+SHOWN_AT_ONCE = 60
+GOES_ON = "↪ "
+BLANKS = re.compile(" {24,}")
+
+
+def whole(asked: ApprovalAsked, width: int) -> list[Line]:
+    """Every line of what would be done; long ones go on below themselves."""
+    head = Piece(DIM, f"{INDENT}{asked.tool:<{NAME_COLUMNS}}")
+    if diffs.is_diff_of(asked.preview, asked.summary):
+        rows = broken((head, Piece(PLAIN, asked.summary)), width)
+        return rows + [part for row in diffs.render(asked.preview) for part in broken(row, width)]
+    text = asked.preview if asked.preview.strip() else asked.summary
+    below = Piece(DIM, " " * len(head.text))
+    lines = text.rstrip().split("\n")
+    return [
+        part
+        for number, one in enumerate(lines)
+        for part in broken((below if number else head, Piece(PLAIN, one)), width)
+    ]
+
+
+def asked_lines(asked: ApprovalAsked, width: int) -> list[Line]:
+    """As much as is shown at once, and how much more there is."""
+    rows = whole(asked, width)
+    if not (more := hidden(asked, width)):
+        return rows
+    first = SHOWN_AT_ONCE // 3
+    notice = line((BOLD, f"{BODY_INDENT}… {more} lines are hidden here; v shows all of it"))
+    return [*rows[:first], notice, *rows[first + more :]]
+
+
+def hidden(asked: ApprovalAsked, width: int) -> int:
+    """How many lines `asked_lines` leaves out."""
+    return max(0, len(whole(asked, width)) - SHOWN_AT_ONCE)
+
+
+def left_out(asked: ApprovalAsked) -> int:
+    """How many lines of the change nobody can see here, because the preview does not have them."""
+    note = diffs.NOTE.fullmatch(asked.preview.rpartition("\n")[2])
+    return int(note[1]) if note else 0
+
+
+def keys_line(width: int, *, more: bool) -> list[Line]:
+    """The line that waits for one key."""
+    keys = [("y", "yes"), ("n", "no"), ("a", "always in this session"), ("?", "why am I asked")]
+    if more:
+        keys.insert(0, ("v", "view all"))
+    pieces: list[str | tuple[str, str]] = [(BOLD, "  allow?")]
+    for key, meaning in keys:
+        pieces += ["   ", (ACCENT, key), f" {meaning}"]
+    return wrap(line(*pieces), width, " " * 11)
+
+
+def broken(content: Line, width: int) -> list[Line]:
+    """The line with its last piece broken wherever the width ends; no character of it is lost."""
+    *head, (style, text) = content
+    start = length(head)
+    rows: list[Line] = []
+    room, part = max(1, width - start), ""
+    for unit in units(text):
+        if part and columns(part) + columns(unit) > room:
+            rows.append((*head, Piece(style, part)))
+            head = [Piece(DIM, " " * start + GOES_ON)]
+            room, part = max(1, width - start - len(GOES_ON)), ""
+        part += unit
+    return [*rows, (*head, Piece(style, part))]
+
+
+def units(text: str) -> list[str]:
+    """The text in parts that stay together, with what is blank or invisible spelled out."""
+    spelled = "".join(map(seen, text.replace("\t", "    ")))
+    parts: list[str] = []
+    end = 0
+    for run in BLANKS.finditer(spelled):
+        parts += [*spelled[end : run.start()], f"·×{len(run[0])}"]  # noqa: RUF001
+        end = run.end()
+    return [*parts, *spelled[end:]]
+
+
+def seen(character: str) -> str:
+    """The character as it can be seen: `<U+200B>` for one that cannot."""
+    if character == " " or character.isascii():
+        return clean(character)
+    blank = unicodedata.category(character) in ("Cf", "Cs", "Zl", "Zp", "Zs")
+    return f"<U+{ord(character):04X}>" if blank else clean(character)
