@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handrail.protocol.events import ToolFinished
-from tests.engine.conversation import conversation, run
+from tests.engine.conversation import call, conversation, run, words
 
 pytestmark = pytest.mark.anyio
 KEY = "0123456789abcdef"
@@ -26,3 +26,38 @@ async def test_the_key_of_a_connection_is_not_in_the_environment_of_commands(tmp
     (finished,) = talk.all(ToolFinished)
     assert f"PATH={os.environ['PATH']}"[:10] in finished.content
     assert "CORP_LLM" not in finished.content
+
+
+@pytest.mark.promise("TOOL-14")
+async def test_a_known_secret_is_not_told_to_a_model_wherever_it_stands(tmp_path: Path, home: Path) -> None:
+    kept = home / "handrail" / "credentials.toml"
+    kept.parent.mkdir(parents=True)
+    kept.touch(mode=0o600)
+    kept.write_text('corp = "key-in-a-file"\n')
+    text = f"one {KEY} two key-in-a-file three\n"
+    for name in ("notes.txt", "AGENTS.md", "mentioned.txt"):
+        (tmp_path / name).write_text(text)
+    answers = [call("read", path="notes.txt"), run("cat notes.txt"), {"text": "done"}]
+    async with conversation(tmp_path, answers, settings=SETTINGS, mode="auto", allow=("cat",)) as talk:
+        await talk.turn(f"look at @mentioned.txt, {KEY}")
+        stored = "\n".join(each.model_dump_json() for each in talk.all(ToolFinished))
+    told = "\n".join(request.system + words(request) for request in talk.requests)
+    assert told.count("one [secret CORP_LLM] two [secret key of corp] three") >= 6
+    for secret in (KEY, "key-in-a-file"):
+        assert secret not in told
+        assert secret not in stored
+
+
+async def test_a_mark_is_not_written_in_the_place_of_the_secret(tmp_path: Path) -> None:
+    file = tmp_path / "settings.txt"
+    file.write_text(f"key {KEY}\nmode slow\n")
+    answers = [
+        call("read", path="settings.txt"),
+        call("write", path="settings.txt", text="key [secret CORP_LLM]\nmode fast\n"),
+        call("edit", path="settings.txt", edits=[{"search": "slow", "replace": "fast"}]),
+        {"text": "done"},
+    ]
+    async with conversation(tmp_path, answers, settings=SETTINGS, mode="edit") as talk:
+        await talk.turn("go")
+    assert [each.status for each in talk.all(ToolFinished)] == ["ok", "refused", "ok"]
+    assert file.read_text() == f"key {KEY}\nmode fast\n"

@@ -127,6 +127,42 @@ async def test_the_key_of_a_connection_does_not_reach_commands_whatever_its_name
     assert "[] [seen]" in finished.content
 
 
+@pytest.mark.promise("TOOL-14")
+async def test_a_secret_in_the_output_is_neither_streamed_nor_kept_however_it_comes(
+    make_bench: Callable[..., Bench],
+) -> None:
+    """In two pieces while it streams, and across the place where the output is cut for the model."""
+    secrets = find_secrets({"MY_TOKEN": "0123456789abcdef"})
+    bench = make_bench("auto", secrets=secrets)
+    (bench.root / "long").write_text("x" * 1495 + "0123456789abcdef" + "y" * 5000)
+    command = "printf 'a 01234567'; sleep 0.1; echo '89abcdef b'; cat long; touch done; sleep 60"
+    call = bench.wanted(ToolCall(id=new_id("call"), name="run", arguments={"command": command}))
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.gate.run, call, bench.turn_id)
+            while "yyy" not in (streamed := bench.session.live.text(call.id, "output")):
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+    assert streamed.startswith("a [secret MY_TOKEN] b\nx")
+    assert "0123" not in streamed
+    finished = await bench.call("run", command="cat long")
+    kept = bench.session.log.blob(finished.output) or b""
+    assert b"x[secret MY_TOKEN]y" in kept
+    for text in (finished.content, finished.shown, kept.decode()):
+        assert "0123" not in text
+
+
+def test_a_longer_secret_is_hidden_before_one_that_is_part_of_it() -> None:
+    secrets = find_secrets(
+        {"A_TOKEN": "abcdefgh", "B_TOKEN": "abcdefghij", "C_TOKEN": "short", "D": "dddddddd"}
+    )
+    assert (
+        secrets.hide("abcdefghij abcdefgh short dddddddd")
+        == "[secret B_TOKEN] [secret A_TOKEN] short dddddddd"
+    )
+    assert "abcdefgh" not in repr(secrets)
+
+
 def test_what_is_no_secret_stays_in_the_environment() -> None:
     kept = {"PATH": "/bin", "HOME": "/home/me", "LANG": "C", "MONKEY": "x", "URL": "http://host/a"}
     kept |= {"PWD": "/a", "OLDPWD": "/b", "SSH_ASKPASS": "/bin/ask", "COMPASS": "north", "BYPASS": "no"}

@@ -1,6 +1,7 @@
 """Assembling a request: stable things first, what varies last."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from handrail.context.budget import output_tokens
 from handrail.models.base import (
@@ -15,6 +16,7 @@ from handrail.models.base import (
 )
 from handrail.sessions.state import Cut
 from handrail.sessions.transcript import Entry, Replied, Resulted, Said
+from handrail.tools.secrets import NO_SECRETS, Secrets
 
 SUMMARY = "[Earlier in this session, summarised by Handrail; the full log is kept.]\n{summary}"
 
@@ -30,14 +32,15 @@ def assemble(
     max_output: int,
     deadlines: Deadlines,
     temperature: float | None = None,
+    secrets: Secrets = NO_SECRETS,
 ) -> Request:
-    """The request that asks the model to go on with the conversation."""
+    """The request that asks the model to go on with the conversation; known secrets are not in it."""
     messages = [_message(entry, model) for entry in transcript]
     if cut.summary:
         messages.insert(0, UserTurn(SUMMARY.format(summary=cut.summary)))
     return Request(
-        system=system,
-        messages=tuple(_joined(messages)),
+        system=secrets.hide(system),
+        messages=tuple(_without(secrets, message) for message in _joined(messages)),
         tools=tools,
         max_output_tokens=output_tokens(capabilities.context_window, max_output),
         deadlines=deadlines,
@@ -54,6 +57,13 @@ def _message(entry: Entry, model: str) -> Message:
             return AssistantTurn(entry.text, entry.calls, entry.opaque if entry.model == model else ())
         case Resulted():
             return ToolResult(entry.call_id, entry.tool, entry.content, entry.is_error)
+
+
+def _without(secrets: Secrets, message: Message) -> Message:
+    """The message with marks where secrets stand, whoever wrote or attached them."""
+    if isinstance(message, ToolResult):
+        return replace(message, content=secrets.hide(message.content))
+    return replace(message, text=secrets.hide(message.text))
 
 
 def _joined(messages: list[Message]) -> list[Message]:

@@ -35,8 +35,8 @@ class Checker:
             turn_id=turn_id,
             check_id=check_id,
             passed=outcome.status == "ok",
-            summary=outcome.summary,
-            content=outcome.content,
+            summary=self._secrets.hide(outcome.summary),
+            content=self._secrets.hide(outcome.content),
         )
         self._session.append(finished, settle=[check_id])
         return finished

@@ -8,6 +8,7 @@ from pydantic import Field
 from handrail.changes.apply import apply
 from handrail.changes.matching import Edit
 from handrail.changes.proposal import Proposal, Replace, Whole, propose
+from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import SHOWN_DIGITS, Value
 from handrail.tools.base import About, Arguments, Outcome, Tool, Work
 
@@ -65,7 +66,16 @@ class Changing(Tool[Arguments]):
         )
 
     def _proposal(self, arguments: Arguments, work: Work) -> Proposal:
-        return propose(work.workspace, work.session.state.files, self.form(arguments))
+        proposal = propose(work.workspace, work.session.state.files, self.form(arguments))
+        for mark in work.secrets.marks_in(proposal.new.decode()):
+            if mark.encode() not in proposal.old:
+                raise PathProblem(
+                    f"{mark} stands for a value that is not shown: it cannot be written to {proposal.path}."
+                    " Change other lines, or ask the user to do it.",
+                    "protected_path",
+                    proposal.path,
+                )
+        return proposal
 
 
 class EditFile(Changing[EditArguments]):

@@ -240,6 +240,7 @@ class Gate:
         return Outcome("cancelled", content, shown=output, status="cancelled", error=error)
 
     def _finish(self, call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) -> None:
+        outcome = without(self._secrets, outcome)
         finished = ToolFinished(
             turn_id=turn_id,
             call_id=call.id,
@@ -255,6 +256,19 @@ class Gate:
         )
         blobs = [outcome.output] if outcome.output else []
         self._session.append(*outcome.events, finished, blobs=blobs, settle=[call.id])
+
+
+def without(secrets: Secrets, outcome: Outcome) -> Outcome:
+    """The outcome as it may be stored, shown and told to a model."""
+    error = outcome.error
+    return replace(
+        outcome,
+        summary=secrets.hide(outcome.summary),
+        content=secrets.hide(outcome.content),
+        shown=secrets.hide(outcome.shown),
+        error=error.model_copy(update={"message": secrets.hide(error.message)}) if error else None,
+        output=secrets.hide_bytes(outcome.output),
+    )
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """What a command writes: the start and the end are kept, however much there is between."""
 
+from collections.abc import Callable
+
 CAP = 16_000_000
 """Bytes kept from the start."""
 TAIL = 64_000
@@ -20,6 +22,12 @@ class Output:
         self._head += chunk[:room]
         self._tail += chunk[room:][-self._tail_size :]
         del self._tail[: -self._tail_size]
+
+    def change(self, how: Callable[[bytes], bytes]) -> None:
+        """Make something else of what was kept, before any of it is cut to what fits."""
+        dropped = self.dropped
+        self._head, self._tail = bytearray(how(bytes(self._head))), bytearray(how(bytes(self._tail)))
+        self.total = dropped + len(self._head) + len(self._tail)
 
     @property
     def dropped(self) -> int:

@@ -22,6 +22,7 @@ from handrail.tools.process import Ended, run_process
 from handrail.tools.sandbox.places import Ground
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.tools.secrets import NO_SECRETS, Secrets
 
 MODEL_LIMIT = 3_000
 SCREEN_LIMIT = 5_000
@@ -68,7 +69,7 @@ class Run(Tool[RunArguments]):
 
     async def run(self, arguments: RunArguments, work: Work) -> Outcome:
         output = Output()
-        live = Screen(work.session.live, work.call_id)
+        live = Screen(work.session.live, work.call_id, work.secrets)
 
         def take(chunk: bytes) -> bool:
             output.add(chunk)
@@ -91,6 +92,7 @@ class Run(Tool[RunArguments]):
         if protection.name == "bubblewrap":
             # What is in the group after the end is bubblewrap itself; what the command left, it has told.
             ended = ended._replace(code=signal_of(ended.code), left_running=False)
+        output.change(work.secrets.hide_bytes)
         outcome = outcome_of(ended, output, arguments.timeout)
         return with_sandbox(outcome, protection, network=network)
 
@@ -98,16 +100,20 @@ class Run(Tool[RunArguments]):
 class Screen:
     """Output as it comes, for whoever watches; stops at a limit so that no output fills the memory."""
 
-    def __init__(self, live: Live, call_id: str) -> None:
-        self._live, self._call_id = live, call_id
+    def __init__(self, live: Live, call_id: str, secrets: Secrets = NO_SECRETS) -> None:
+        self._live, self._call_id, self._secrets = live, call_id, secrets
+        self._held = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._left = LIVE_LIMIT
 
     def add(self, chunk: bytes) -> None:
         if self._left <= 0:
             return
-        text = plain(self._decoder.decode(chunk[: self._left]))
+        text = self._secrets.hide(self._held + plain(self._decoder.decode(chunk[: self._left])))
         self._left -= len(chunk)
+        # What may be the beginning of a secret is held until more of it has come.
+        ready = len(text) - self._secrets.begun(text)
+        text, self._held = text[:ready], text[ready:]
         if self._left <= 0:
             text += "\n[… the end of the output is shown when the command has ended …]\n"
         if text:
