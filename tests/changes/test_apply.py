@@ -85,9 +85,20 @@ def test_a_file_that_changed_since_it_was_seen_is_stale(bench: Bench) -> None:
         assert "Read it again" in str(problem)
 
 
-def test_a_hash_given_by_the_model_is_enough(bench: Bench) -> None:
+@pytest.mark.promise("CHG-2")
+def test_a_hash_that_was_never_shown_is_no_leave_to_change(bench: Bench) -> None:
+    """As from a command that computes it."""
     (bench.root / "f").write_text("old\n")
-    assert proposed(bench, edit("old", "new", digest(b"old\n")[:12])).new == b"new\n"
+    for form in (edit("old", "new", digest(b"old\n")[:12]), Whole("f", "new\n", digest(b"old\n"))):
+        assert refused(bench, form).reason == "no_hash"
+
+
+def test_the_hash_of_what_was_shown_may_be_given(bench: Bench) -> None:
+    (bench.root / "f").write_text("old\n")
+    shown = show(bench, "f")
+    assert proposed(bench, edit("old", "new", shown[:12])).new == b"new\n"
+    assert proposed(bench, Whole("f", "new\n", shown)).new == b"new\n"
+    assert refused(bench, edit("old", "new", "0" * 12)).reason == "stale_file"
 
 
 @pytest.mark.parametrize("given", ["abc", "not hex at all", "0" * 11])
@@ -101,6 +112,18 @@ def test_a_file_seen_in_part_can_be_edited_and_not_rewritten(bench: Bench) -> No
     show(bench, "f", whole=False)
     assert proposed(bench, edit("old", "new")).new == b"new\nmore\n"
     assert refused(bench, Whole("f", "new\n")).reason == "no_hash"
+    assert refused(bench, Whole("f", "new\n", digest(b"old\nmore\n")[:12])).reason == "no_hash"
+
+
+def test_editing_a_part_does_not_make_the_rest_seen(bench: Bench) -> None:
+    (bench.root / "f").write_text("old\nmore\n")
+    show(bench, "f", whole=False)
+    applied(bench, edit("old", "new"))
+    assert refused(bench, Whole("f", "gone\n")).reason == "no_hash"
+    show(bench, "f", whole=True)
+    show(bench, "f", whole=False)
+    applied(bench, Whole("f", "all of it\n"))
+    assert (bench.root / "f").read_text() == "all of it\n"
 
 
 # Other refusals

@@ -69,31 +69,36 @@ def propose(workspace: Workspace, seen: FilesSeen, form: Replace | Whole) -> Pro
 
 
 def check_hash(file: TextFile, seen: FilesSeen, form: Replace | Whole) -> None:
-    """Refuse unless the model was shown this very content: by its word, or by what the tools showed it."""
+    """Refuse unless the model was shown this very content, and all of it where it rewrites all."""
     known = seen.files.get(file.path)
-    if form.base_hash:
-        shown = form.base_hash.strip().lower()
-        if not re.fullmatch(rf"[0-9a-f]{{{SHOWN_DIGITS},64}}", shown):
-            raise PathProblem(
-                f"base_hash must be the {SHOWN_DIGITS} digits that read shows at the head of {file.path}."
-                " Read the file, then repeat the change.",
-                "no_hash",
-                file.path,
-            )
-    elif known is None or (isinstance(form, Whole) and not known.whole):
-        how_much = "" if known is None else "all of "
+    given = form.base_hash.strip().lower()
+    if given and not re.fullmatch(rf"[0-9a-f]{{{SHOWN_DIGITS},64}}", given):
         raise PathProblem(
-            f"{file.path} exists, and you have not been shown {how_much}it. Read it, then repeat the change.",
+            f"base_hash must be the {SHOWN_DIGITS} digits that read shows at the head of {file.path}."
+            " Read the file, then repeat the change.",
             "no_hash",
             file.path,
         )
-    else:
-        shown = known.sha256
-    if not file.sha256.startswith(shown):
+    if known is None:
         raise PathProblem(
-            f"{file.path} is not what you were shown: that was {shown[:SHOWN_DIGITS]}, the file is now"
+            f"{file.path} exists, and the model has not been shown it. Read it, then repeat the change.",
+            "no_hash",
+            file.path,
+        )
+    # An older version that was shown is as stale as one that was never shown.
+    shown = known.sha256 if known.sha256.startswith(given) else given
+    if file.sha256 != known.sha256 or shown != known.sha256:
+        raise PathProblem(
+            f"{file.path} is not what the model was shown: that was {shown[:SHOWN_DIGITS]}, the file is now"
             f" {file.sha256[:SHOWN_DIGITS]}. Read it again, then repeat the change on what it says now.",
             "stale_file",
+            file.path,
+        )
+    if isinstance(form, Whole) and not known.whole:
+        raise PathProblem(
+            f"The model has been shown only a part of {file.path}, so it cannot rewrite all of it."
+            " Edit the part that was shown, or read all of the file first.",
+            "no_hash",
             file.path,
         )
 

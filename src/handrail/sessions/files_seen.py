@@ -25,8 +25,9 @@ class FilesSeen(BaseModel):
         for file in files:
             before = self.files.pop(file.path, None)
             changed = before.modified_turn if before else 0
+            whole = file.whole or bool(before and before.whole and before.sha256 == file.sha256)
             self.files[file.path] = SeenFile(
-                sha256=file.sha256, turn=turn, whole=file.whole, modified_turn=changed
+                sha256=file.sha256, turn=turn, whole=whole, modified_turn=changed
             )
         self._forget()
 
@@ -41,10 +42,12 @@ class FilesSeen(BaseModel):
 
     def _changed(self, prepared: ChangePrepared | None, turn: int) -> None:
         for file in prepared.files if prepared else ():
-            self.files.pop(file.path, None)
+            before = self.files.pop(file.path, None)
+            # Who changed a part of what they saw a part of has still not seen the rest.
+            whole = file.op == "create" or bool(before and before.whole)
             if file.new_sha256:
                 self.files[file.path] = SeenFile(
-                    sha256=file.new_sha256, turn=turn, whole=True, modified_turn=turn
+                    sha256=file.new_sha256, turn=turn, whole=whole, modified_turn=turn
                 )
         self._forget()
 
