@@ -96,6 +96,11 @@ def load_settings(
     return LoadedSettings(settings=settings, sources=sources, ignored=tuple(ignored))
 
 
+def default_settings() -> LoadedSettings:
+    """What holds where nothing is set, for when what is set cannot be read."""
+    return LoadedSettings(settings=Settings(), sources={key: (Source(layer="default"),) for key in keys()})
+
+
 def shown_settings(loaded: LoadedSettings) -> list[ShownSetting]:
     """Every setting, its value and where it was set, for a person; values of headers are left out."""
     rows = []

@@ -2,15 +2,17 @@
 
 import platform
 import shutil
-from collections.abc import AsyncIterator
-from typing import Literal, NamedTuple
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from handrail import __version__
-from handrail.config.layers import LoadedSettings
+from handrail.config.layers import LoadedSettings, default_settings, load_settings
+from handrail.config.places import find_places, workspace_folder
 from handrail.engine.answerers import Answerers
-from handrail.protocol.errors import HandrailError
+from handrail.protocol.errors import ConfigProblem, HandrailError, StorageProblem
 from handrail.storage.log import Log
-from handrail.storage.recovery import verify
+from handrail.storage.recovery import open_log, verify
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.search import find_ripgrep
@@ -26,8 +28,33 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
+async def diagnose(
+    workspace: Path, *, model: str, flags: Mapping[str, Any], environ: Mapping[str, str]
+) -> AsyncIterator[Finding]:
+    """All findings about a folder, also where settings or log are so broken that nothing else starts."""
+    places = find_places(environ)
+    try:
+        loaded = load_settings(places, workspace, environ=environ, flags=flags)
+    except ConfigProblem as problem:
+        yield Finding("settings", "fail", str(problem), "what follows is with the built-in settings")
+        loaded = default_settings()
+    log = None
+    try:
+        log = open_log(workspace_folder(places, workspace))
+    except (ConfigProblem, StorageProblem) as problem:
+        yield Finding("log", "fail", str(problem))
+    answerers = Answerers(loaded, places, environ, model)
+    try:
+        async for finding in examine(log, loaded, answerers, Sandbox(places.data)):
+            yield finding
+    finally:
+        await answerers.aclose()
+        if log:
+            log.close()
+
+
 async def examine(
-    log: Log, loaded: LoadedSettings, answerers: Answerers, sandbox: Sandbox
+    log: Log | None, loaded: LoadedSettings, answerers: Answerers, sandbox: Sandbox
 ) -> AsyncIterator[Finding]:
     """All findings, as they are made."""
     yield Finding(
@@ -37,13 +64,14 @@ async def examine(
     yield Finding("embedded", *await answerers.embedded())
     for reference, problem in await answerers.unusable_fallbacks():
         yield Finding("fallback", "warn", f"{reference} cannot be used", problem)
-    yield _log(log)
-    yield _storage(log)
+    if log:
+        yield _log(log)
+        yield _storage(log)
     yield _search()
     yield _sandbox(await sandbox.look_again())
     for each in loaded.ignored:
         yield Finding("settings", "warn", f"{each.file}: {each.key} is ignored", each.why)
-    for _, report in log.recoveries():
+    for report in _repairs(log) if log else ():
         yield Finding("repaired", "warn", report.replace("\n", " "))
 
 
@@ -54,7 +82,7 @@ async def _model(answerers: Answerers) -> Finding:
         first, *doors = str(problem).splitlines()
         if not doors:
             return Finding("model", "fail", "the model cannot be used", first)
-        return Finding("model", "fail", first, " ".join(door.strip(" -") for door in doors))
+        return Finding("model", "fail", first, "\n".join(door.strip(" -") for door in doors))
     try:
         await answerers.probe(choice.reference)
     except HandrailError as problem:
@@ -63,12 +91,22 @@ async def _model(answerers: Answerers) -> Finding:
 
 
 def _log(log: Log) -> Finding:
-    problems = verify(log)
+    try:
+        problems, count = verify(log), len(log.heads("session:"))
+    except StorageProblem as problem:
+        problems, count = [str(problem)], 0
     if problems:
         return Finding(
             "log", "fail", problems[0], "start Handrail again: it keeps the file and repairs the log"
         )
-    return Finding("log", "ok", f"{len(log.heads('session:'))} sessions, every event as it was written")
+    return Finding("log", "ok", f"{count} session{'s' * (count != 1)}, every event as it was written")
+
+
+def _repairs(log: Log) -> list[str]:
+    try:
+        return [report for _, report in log.recoveries()]
+    except StorageProblem as problem:
+        return [f"earlier repairs cannot be read: {problem}"]
 
 
 def _storage(log: Log) -> Finding:

@@ -1,6 +1,7 @@
 """Commands of the shell about sessions and settings."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,88 @@ def test_the_doctor_names_what_is_wrong_and_its_status_says_so(tmp_path: Path, m
     ill = run("doctor", cwd=tmp_path)
     assert ill.returncode == 1
     assert "model      fail" in ill.stdout
+
+
+def broken(folder: Path, home: Path) -> Path:
+    """The log of the folder, after the end of its first session was overwritten."""
+    (log,) = (home / "handrail" / "workspaces").glob("*/log.db")
+    with sqlite3.connect(log) as db:
+        db.execute("UPDATE events SET data = '{}' WHERE seq > 1")
+    db.close()
+    return log
+
+
+@pytest.mark.promise("TERM-12")
+def test_a_repair_of_the_log_is_told_by_every_command(tmp_path: Path, model: str, home: Path) -> None:
+    session(tmp_path, model, "one")
+    broken(tmp_path, home)
+    run("doctor", "--model", model, cwd=tmp_path)
+    repaired = run("sessions", cwd=tmp_path)
+    assert "handrail: The log was damaged and has been repaired" in repaired.stderr
+    lost = run("resume", "s_lost", "--message", "hi", cwd=tmp_path)
+    assert lost.returncode == 2
+    assert "The log was repaired on" in lost.stderr
+    assert "are lost" in lost.stderr
+
+
+@pytest.mark.promise("TERM-12")
+def test_the_doctor_finishes_whatever_is_broken(tmp_path: Path, model: str, home: Path) -> None:
+    session(tmp_path, model, "one")
+    log = broken(tmp_path, home)
+    ill = run("doctor", "--model", model, cwd=tmp_path)
+    assert ill.returncode == 1
+    assert "log        fail" in ill.stdout
+    assert "sandbox    " in ill.stdout
+    log.write_bytes(b"no database at all" * 1000)
+    for extra in log.parent.glob("log.db-*"):
+        extra.unlink()
+    worse = run("doctor", "--model", model, cwd=tmp_path)
+    assert worse.returncode == 1
+    assert "log        fail" in worse.stdout
+    assert "sandbox    " in worse.stdout
+
+
+@pytest.mark.promise("TERM-12")
+@pytest.mark.parametrize("text", ['mode = "wild"\n', "[limits\n", "nonsense = 1\n"])
+def test_the_doctor_works_with_broken_settings(text: str, tmp_path: Path, model: str, home: Path) -> None:
+    settings = home / "handrail" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(text)
+    done = run("doctor", "--model", model, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "settings   fail" in done.stdout
+    assert f"{settings}:1" in "".join(done.stdout.split())
+    assert "model      ok" in done.stdout
+
+
+def test_a_wrong_value_is_mended_by_setting_another(tmp_path: Path, home: Path) -> None:
+    settings = home / "handrail" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('mode = "wild"\n[limits]\nsteps = "many"\n')
+    first = run("config", "set", "mode", "ask", cwd=tmp_path)
+    assert (first.returncode, "Still to be mended" in first.stderr) == (0, True)
+    second = run("config", "set", "limits.steps", "7", cwd=tmp_path)
+    assert (second.returncode, second.stderr) == (0, "")
+    assert run("config", "get", "limits.steps", cwd=tmp_path).stdout == "7\n"
+    settings.write_text('mode = "ask"\n[limits\n')
+    unread = run("config", "set", "mode", "plan", cwd=tmp_path)
+    assert unread.returncode == 2
+    assert f"{settings}:2" in unread.stderr
+
+
+def test_a_setting_is_checked_before_it_is_written(tmp_path: Path, home: Path) -> None:
+    negative = run("config", "set", "limits.steps", "-5", cwd=tmp_path)
+    assert negative.returncode == 2
+    assert "-5" in negative.stderr
+    assert "option" not in negative.stderr
+    unknown = run("config", "set", "models.main", "nobody/knows", cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert "nobody" in unknown.stderr
+    assert not (home / "handrail" / "config.toml").exists()
+
+
+def test_settings_of_a_workspace_that_are_ignored_are_listed(tmp_path: Path) -> None:
+    (tmp_path / ".handrail").mkdir()
+    (tmp_path / ".handrail" / "config.toml").write_text('mode = "auto"\n')
+    done = run("config", cwd=tmp_path)
+    assert "config.toml:1: mode is ignored" in done.stderr

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 from handrail.interfaces.cli.markdown import render
+from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.screen import Screen
 from handrail.interfaces.cli.styles import Line, ansi
 from handrail.interfaces.cli.terminal import is_terminal, takes_colour, width_of
@@ -46,14 +47,10 @@ def headless(options: "Options", message: SendMessage, *, session: str | None, a
     """Run one turn; its exit status."""
     import anyio
 
-    from handrail.app import open_app
-
     async def run() -> int:
-        async with open_app(options) as app:
-            session_id = app.find_session(session) if session is not None else ""
+        async with opened(options) as app:
+            session_id = named(app, session) if session is not None else ""
             await app.chosen_model(session_id)
-            for notice in app.notices:
-                print(notice, file=sys.stderr)
             report = JsonReport() if as_json else TextReport(app.settings.display)
             return await one_turn(app, session_id or app.new_session(), message, report)
 

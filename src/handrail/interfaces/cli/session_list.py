@@ -6,7 +6,7 @@ from handrail.interfaces.cli.figures import ago, usd
 from handrail.interfaces.cli.styles import ACCENT, BOLD, DIM, Line, columns, fit, line
 
 if TYPE_CHECKING:
-    from handrail.app import SessionInfo
+    from handrail.sessions.catalogue import SessionInfo
 
 
 def session_lines(infos: "list[SessionInfo]", now: float, width: int) -> list[Line]:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from handrail.interfaces.cli.figures import tokens, usd
+from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.options import file_named
 from handrail.interfaces.cli.rendering import note, todos
 from handrail.interfaces.cli.session_list import session_lines
@@ -127,7 +128,7 @@ async def sessions(talk: "Conversation", _argument: str) -> None:
 
 
 async def resume(talk: "Conversation", argument: str) -> None:
-    await talk.open(talk.app.find_session(argument))
+    await talk.open(named(talk.app, argument))
 
 
 async def rename(talk: "Conversation", argument: str) -> None:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.terminal import need_terminal
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def talk(options: "Options", *, session: str | None = None, message: str = "") -
 
     async def run() -> None:
         async with open_app(options) as app:
-            session_id = app.find_session(session) if session is not None else ""
+            session_id = named(app, session) if session is not None else ""
             await Conversation(app).run(session_id, message)
 
     anyio.run(run)

@@ -28,7 +28,8 @@ async def welcome(app: "App", session_id: str, width: int) -> list[Line]:
         missing = [row for text in str(problem).splitlines() for row in wrap(line(text), width, "    ")]
     confined = (await app.sandbox()).title()
     right = (*model, *line((DIM, "   mode "), (ACCENT, mode), (DIM, f"   {confined}")))
-    notices = [row for text in app.notices for row in wrap(line((DIM, text)), width, "  ")]
+    told = [text for notice in app.notices for text in notice.splitlines()]
+    notices = [row for text in told for row in wrap(line((BOLD, text)), width, "  ")]
     return [*beside(left, right, width), *missing, *notices]
 
 

@@ -1,12 +1,17 @@
 """`handrail config`: settings, and where each was set."""
 
 import os
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from handrail.interfaces.cli.commands.model import show as show_model
 from handrail.interfaces.cli.options import folder, workspace_option
-from handrail.protocol.errors import UsageProblem
+from handrail.protocol.errors import ConfigProblem, UsageProblem
+
+if TYPE_CHECKING:
+    from handrail.config.layers import LoadedSettings, ShownSetting
 
 
 @click.group(invoke_without_command=True)
@@ -31,23 +36,31 @@ def show(workspace: str, /) -> None:
 @click.pass_obj
 def get(workspace: str, /, key: str) -> None:
     """The value of KEY, such as limits.usd."""
-    found = {row.key: row for row in rows(workspace)}
+    found = {row.key: row for row in shown(load(workspace))}
     if key not in found:
         raise UsageProblem(f"There is no setting {key}. `handrail config` lists them.")
     print(written(found[key].value))
 
 
-@command.command(name="set")
+@command.command(name="set", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("value")
-def set_key(key: str, value: str) -> None:
+@click.pass_obj
+def set_key(workspace: str, /, key: str, value: str) -> None:
     """Set KEY to VALUE in your settings file."""
+    if key == "models.main":
+        show_model(value, {"workspace": workspace})
+        return
     from handrail.config.edit import save_setting
     from handrail.config.places import find_places
 
     places = find_places(os.environ)
     saved = save_setting(places, key, value)
     print(f"{key} = {written(saved)} in {places.settings}")
+    try:
+        load(workspace)
+    except ConfigProblem as problem:
+        print(f"handrail: Still to be mended: {problem}", file=sys.stderr)
 
 
 @command.command()
@@ -59,18 +72,26 @@ def path() -> None:
 
 
 def show_all(workspace: str) -> None:
-    found = rows(workspace)
+    loaded = load(workspace)
+    found = shown(loaded)
     key_width = max(len(row.key) for row in found)
     value_width = min(30, max(len(written(row.value)) for row in found))
     for row in found:
         print(f"{row.key:<{key_width}}  {written(row.value):<{value_width}}  {row.where}")
+    for each in loaded.ignored:
+        print(f"handrail: {each.file}: {each.key} is ignored: {each.why}", file=sys.stderr)
 
 
-def rows(workspace: str) -> Any:
-    from handrail.config.layers import load_settings, shown_settings
+def load(workspace: str) -> "LoadedSettings":
+    from handrail.config.layers import load_settings
     from handrail.config.places import find_places
 
-    loaded = load_settings(find_places(os.environ), folder(workspace), environ=os.environ)
+    return load_settings(find_places(os.environ), folder(workspace), environ=os.environ)
+
+
+def shown(loaded: "LoadedSettings") -> "list[ShownSetting]":
+    from handrail.config.layers import shown_settings
+
     return shown_settings(loaded)
 
 

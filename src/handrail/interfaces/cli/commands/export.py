@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.options import file_named, options_for, workspace_option
 
 
@@ -16,13 +17,11 @@ def command(session: str, file: str, **given: Any) -> None:
     """Write a session, with everything that belongs to it, to FILE."""
     import anyio
 
-    from handrail.app import open_app
-
     target = file_named(file)
 
     async def run() -> None:
-        async with open_app(options_for(given)) as app:
-            session_id = app.find_session(session)
+        async with opened(options_for(given)) as app:
+            session_id = named(app, session)
             app.export(session_id, target)
             print(f"{session_id} is in {file}; `handrail import` reads it.", file=sys.stderr)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.options import options_for, workspace_option
 
 
@@ -15,10 +16,8 @@ def command(session: str, turn: int | None, **given: Any) -> None:
     """Make a new session that begins as a copy of another, and print its id."""
     import anyio
 
-    from handrail.app import open_app
-
     async def run() -> None:
-        async with open_app(options_for(given)) as app:
-            print(app.fork(app.find_session(session), turn))
+        async with opened(options_for(given)) as app:
+            print(app.fork(named(app, session), turn))
 
     anyio.run(run)

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from handrail.interfaces.cli.opening import opened
 from handrail.interfaces.cli.options import file_named, options_for, workspace_option
 
 
@@ -14,12 +15,10 @@ def command(file: str, **given: Any) -> None:
     """Bring in a session that was exported, and print its id."""
     import anyio
 
-    from handrail.app import open_app
-
     source = file_named(file)
 
     async def run() -> None:
-        async with open_app(options_for(given)) as app:
+        async with opened(options_for(given)) as app:
             print(app.import_session(source))
 
     anyio.run(run)

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from handrail.interfaces.cli.opening import opened
 from handrail.interfaces.cli.options import options_for, workspace_option
 
 
@@ -26,11 +27,10 @@ def command(name: str, yes: bool, **given: Any) -> int:
 def show(name: str, given: dict[str, Any]) -> None:
     import anyio
 
-    from handrail.app import open_app
     from handrail.config.edit import save_setting
 
     async def run() -> None:
-        async with open_app(options_for(given)._replace(model=name)) as app:
+        async with opened(options_for(given)._replace(model=name)) as app:
             chosen = await app.chosen_model()
             if name:
                 save_setting(app.places, "models.main", chosen.reference)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.options import options_for, workspace_option
 from handrail.interfaces.cli.session_list import session_lines
 from handrail.interfaces.cli.styles import ansi
@@ -62,10 +63,8 @@ def restore(given: dict[str, Any], /, session: str) -> None:
 def show(given: dict[str, Any], *, with_deleted: bool, as_json: bool) -> None:
     import anyio
 
-    from handrail.app import open_app
-
     async def run() -> None:
-        async with open_app(options_for(given)) as app:
+        async with opened(options_for(given)) as app:
             infos = app.sessions(deleted=with_deleted)
             if as_json:
                 for info in infos:
@@ -84,11 +83,9 @@ def tell(given: dict[str, Any], session: str, change: Command, done: str) -> Non
     """Send the session a command, and wait until it is a fact."""
     import anyio
 
-    from handrail.app import open_app
-
     async def run() -> None:
-        async with open_app(options_for(given)) as app:
-            session_id = app.find_session(session)
+        async with opened(options_for(given)) as app:
+            session_id = named(app, session)
             await app.send(session_id, change)
             with anyio.move_on_after(TAKEN_SECONDS):
                 async for _ in app.follow(session_id):
