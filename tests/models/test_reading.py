@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from handrail.models.arguments import read_arguments, read_call
 from handrail.models.base import Text, Thinking
-from handrail.models.reading import TextReader, calls_in_text
+from handrail.models.reading import TextReader
 from handrail.protocol.events import Answered
 from handrail.protocol.upcast import dump_event, load_event
 
@@ -92,40 +92,6 @@ def test_characters_sent_in_halves_are_joined() -> None:
 def test_call_without_id_gets_one_and_without_name_has_a_problem() -> None:
     assert read_call("", "read", "{}").id
     assert read_call("c", "", "{}").problem
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'I will look.\n```json\n{"name": "read", "arguments": {"path": "a"}}\n```',
-        '```\n{"tool": "read", "args": {"path": "a"}}\n```',
-        '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>',
-        '{"name": "read", "parameters": {"path": "a"}}',
-        '{"type": "function", "function": {"name": "read", "arguments": "{\\"path\\": \\"a\\"}"}}',
-        '```json\n[{"name": "read", "arguments": {"path": "a"}}]\n```',
-    ],
-)
-def test_call_written_as_text_is_understood(text: str) -> None:
-    calls = calls_in_text(text, TOOLS)
-    assert [(call.name, call.arguments, call.problem) for call in calls] == [("read", {"path": "a"}, "")]
-
-
-@pytest.mark.promise("MOD-5")
-@pytest.mark.parametrize(
-    "text",
-    [
-        '```json\n{"name": "delete_everything", "arguments": {}}\n```',
-        '```json\n{"name": "read"}\n```',
-        '```json\n{"name": "read", "arguments": {"path": \n```',
-        '```json\n{"name": "read", "arguments": {"path": "a"}}',
-        'Call it as {"name": "read", "arguments": {"path": "a"}} please.',
-        '{"name": "read", "arguments": ["a"]}',
-        "plain words",
-        "",
-    ],
-)
-def test_text_that_is_no_whole_call_of_an_offered_tool_is_text(text: str) -> None:
-    assert calls_in_text(text, TOOLS) == ()
 
 
 def split(text: str, size: int) -> tuple[str, str]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from handrail.models.arguments import read_call
 from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Progress, Text, Thinking, UsagePart
-from handrail.models.reading import TextReader, calls_in_text
+from handrail.models.reading import TextReader
 from handrail.models.sendable import given_back, joined, tokens, word
 from handrail.models.sse import ServerEvent
 from handrail.models.wire import StreamRefused
+from handrail.models.written_calls import WrittenCalls
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.values import ToolCall, Usage
 
@@ -43,11 +44,10 @@ class ChatReader:
 
     def __init__(self, name: str, tools: set[str]) -> None:
         self._name = name
-        self._tools = tools
         self._reasoning: dict[str, list[str]] = {}
         self._details: dict[tuple[Any, Any], dict[str, Any]] = {}
         self._text = TextReader()
-        self._written: list[str] = []
+        self._written = WrittenCalls(tools)
         self._drafts: dict[int, _Draft] = {}
         self._finish: str = ""
         self._done = False
@@ -95,9 +95,10 @@ class ChatReader:
 
     def _shown(self, parts: Iterable[Text | Thinking]) -> Iterator[Part]:
         for part in parts:
-            if isinstance(part, Text):
-                self._written.append(part.text)
-            yield part
+            if isinstance(part, Thinking):
+                yield part
+            elif shown := self._written.feed(part.text):
+                yield Text(shown)
 
     def _detail(self, piece: dict[str, Any]) -> None:
         whole = self._details.setdefault((piece.get("index"), piece.get("type")), {})
@@ -132,12 +133,16 @@ class ChatReader:
     def _last(self) -> Iterator[Part]:
         yield from self._shown(self._text.end())
         reason = FINISHES.get(self._finish, "stop")
+        complete = reason in {"stop", "tool_calls"}
+        rest, written = self._written.end(calls_count=complete and not self._drafts)
+        if rest:
+            yield Text(rest)
         calls: list[ToolCall] = []
-        if reason in {"stop", "tool_calls"}:
+        if complete:
             drafts = [self._drafts[index] for index in sorted(self._drafts)]
             calls = [draft.read() for draft in drafts]
             yield from self._wanted_back(calls, drafts)
-            calls = calls or list(calls_in_text("".join(self._written), self._tools))
+            calls = calls or list(written)
             reason = "tool_calls" if calls else "stop"
         for call in calls:
             yield CallPart(call)

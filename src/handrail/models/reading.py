@@ -1,14 +1,9 @@
-"""All reading of model output: arguments, calls written as text, thinking in tags, the answer as one value.
+"""Reading of model output: thinking in tags, and the answer as one value."""
 
-Nothing here guesses. What is not whole and unambiguous is not a call, or is a call whose `problem` says why.
-"""
-
-import re
-from collections.abc import AsyncIterable, Collection
+from collections.abc import AsyncIterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from handrail.models.arguments import parsed, read_call, sendable
 from handrail.models.base import (
     CallPart,
     Finish,
@@ -21,43 +16,7 @@ from handrail.models.base import (
     UsagePart,
 )
 from handrail.models.sendable import joined
-from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall, Usage
-
-FENCE = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
-TAGGED = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
-NAME_KEYS = ("name", "tool", "function")
-ARGUMENT_KEYS = ("arguments", "args", "parameters", "input")
-
-
-def calls_in_text(text: str, tools: Collection[str]) -> tuple[ToolCall, ...]:
-    """Calls of offered tools that a model wrote as tagged, fenced or bare JSON."""
-    blocks = TAGGED.findall(text) or FENCE.findall(text) or [text]
-    calls: list[ToolCall] = []
-    for block in blocks:
-        value = parsed(block.strip())
-        for each in value if isinstance(value, list) else [value]:
-            call = _text_call(each, tools)
-            if call is not None:
-                calls.append(call)
-    return tuple(calls)
-
-
-def _text_call(value: Any, tools: Collection[str]) -> ToolCall | None:
-    if not isinstance(value, dict):
-        return None
-    if isinstance(value.get("function"), dict):
-        value = value["function"]
-    name: str | None = next((value[key] for key in NAME_KEYS if isinstance(value.get(key), str)), None)
-    arguments = next((value[key] for key in ARGUMENT_KEYS if key in value), None)
-    if name is None or name not in tools:
-        return None
-    if isinstance(arguments, str):
-        return read_call("", name, arguments)
-    if isinstance(arguments, dict):
-        values, problem = sendable(arguments)
-        return ToolCall(id=new_id("call"), name=name, arguments=values, problem=problem)
-    return None
 
 
 class TextReader:

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from handrail.models.base import AssistantTurn, Message, Request, ToolResult, UserTurn
-from handrail.models.reading import calls_in_text
+from handrail.models.written_calls import calls_in_text
 
 HOW = """
 
