@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from handrail.protocol.events import ModeSet, TodosChanged, ToolFinished, ToolStarted
+from handrail.protocol.events import ModeSet, TodosChanged, ToolFinished, ToolStarted, UserMessage
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import Todo, ToolCall
+from handrail.protocol.values import FileSeen, Todo, ToolCall
 from tests.tools.calls import Bench
 
 MakeBench = Callable[..., Bench]
@@ -231,6 +231,98 @@ async def test_a_file_that_changes_while_the_user_thinks_is_not_overwritten(make
     finished = await bench.call("edit", path="a", edits=[{"search": "old", "replace": "new"}])
     assert refusal(finished) == "stale_file"
     assert file.read_text() == "mine\n"
+
+
+@pytest.mark.promise("TOOL-3")
+async def test_an_edit_that_would_now_do_something_else_than_was_shown_is_not_done(
+    make_bench: MakeBench,
+) -> None:
+    """The file changes and the model is shown it again, so that nothing but the preview is out of date."""
+    bench = make_bench("ask")
+    file = bench.root / "a"
+    file.write_text("old\n")
+    await bench.call("read", path="a")
+
+    def change() -> None:
+        file.write_text("old\nmine\n")
+        sha256 = bench.workspace.sha256("a") or ""
+        seen = FileSeen(path="a", sha256=sha256, how="user")
+        bench.session.append(UserMessage(message_id="m", turn_id="t_1", text="see @a", files=(seen,)))
+
+    bench.user.while_thinking = change
+    finished = await bench.call("edit", path="a", edits=[{"search": "old", "replace": "new"}])
+    assert refusal(finished) == "stale_file"
+    assert file.read_text() == "old\nmine\n"
+
+
+@pytest.mark.promise("TOOL-3")
+async def test_a_link_that_leads_to_another_folder_after_the_question_is_not_used(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench("ask")
+    folders = [bench.root / "one", bench.root / "two"]
+    for folder in folders:
+        folder.mkdir()
+    door = bench.root / "door"
+    door.symlink_to("one")
+    bench.user.while_thinking = lambda: turn(door, "two")
+    assert refusal(await bench.call("write", path="door/file", text="x")) == "stale_file"
+    assert [list(folder.iterdir()) for folder in folders] == [[], []]
+
+
+def turn(link: Path, target: str) -> None:
+    link.unlink()
+    link.symlink_to(target)
+
+
+@pytest.mark.promise("TOOL-3")
+async def test_what_was_decided_about_is_what_is_used_when_a_link_turns_in_between(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The links turn when the start of a call is in the log, the last moment before its effect."""
+    (bench.root / "src").mkdir()
+    (bench.root / ".git").mkdir()
+    (bench.root / "harmless").write_text("harmless\n")
+    (tmp_path / "secret").write_text("secret\n")
+    links: dict[str, tuple[str, str]] = {
+        "door": ("src", ".git"),
+        "note": ("harmless", str(tmp_path / "secret")),
+    }
+    for name, (before, _) in links.items():
+        (bench.root / name).symlink_to(before)
+    now = ""
+
+    def turn_links() -> None:
+        if bench.types(1) == ["tool_started"]:
+            turn(bench.root / now, links[now][1])
+
+    bench.session.log.listeners.append(turn_links)
+    now = "door"
+    assert (await bench.call("write", path="door/hook", text="x")).status == "ok"
+    now = "note"
+    assert (await bench.call("read", path="note")).content.endswith("1\tharmless")
+    assert list((bench.root / ".git").iterdir()) == []
+    assert (bench.root / "src" / "hook").exists()
+
+
+@pytest.mark.parametrize("tool", ["list", "glob", "search"])
+async def test_a_folder_that_turns_into_a_link_after_the_decision_is_not_looked_into(
+    bench: Bench, tmp_path: Path, tool: str
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "name").write_text("needle")
+    (bench.root / "src").mkdir()
+
+    def swap() -> None:
+        if bench.types(1) == ["tool_started"]:
+            (bench.root / "src").rmdir()
+            (bench.root / "src").symlink_to(tmp_path / "outside")
+
+    bench.session.log.listeners.append(swap)
+    arguments = {} if tool == "list" else {"pattern": "*" if tool == "glob" else "needle"}
+    finished = await bench.call(tool, path="src", **arguments)
+    assert refusal(finished) == "stale_file"
+    assert "name" not in finished.content
 
 
 async def test_a_path_that_leads_elsewhere_after_the_question_is_not_used(

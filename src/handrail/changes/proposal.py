@@ -18,7 +18,7 @@ from handrail.workspace.text import encode
 class Replace(NamedTuple):
     """Change parts of a file that exists."""
 
-    path: str
+    path: str | Place
     edits: tuple[Edit, ...]
     base_hash: str = ""
 
@@ -26,7 +26,7 @@ class Replace(NamedTuple):
 class Whole(NamedTuple):
     """Write a file from its first to its last line: a new one, or one whose whole text was seen."""
 
-    path: str
+    path: str | Place
     text: str
     base_hash: str = ""
 
@@ -57,9 +57,9 @@ def propose(workspace: Workspace, seen: FilesSeen, form: Replace | Whole) -> Pro
     """The change that a form stands for; raises PathProblem with what to do where it is refused."""
     place = _writable(workspace, form.path)
     text = _new_text(form)
-    if text is not None and not workspace.exists(form.path):
+    if text is not None and not workspace.exists(place):
         return _creation(place, text, form.base_hash)
-    file = workspace.read(form.path)
+    file = workspace.read(place)
     check_hash(file, seen, form)
     if isinstance(form, Replace):
         new = replaced(file.path, file.text, file.ending, form.edits)
@@ -103,7 +103,7 @@ def check_hash(file: TextFile, seen: FilesSeen, form: Replace | Whole) -> None:
         )
 
 
-def _writable(workspace: Workspace, path: str) -> Place:
+def _writable(workspace: Workspace, path: str | Place) -> Place:
     place = workspace.resolve(path)
     if not place.inside:
         raise PathProblem(f"{place.path} is outside the workspace.", "outside_workspace", place.path)

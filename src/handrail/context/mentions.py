@@ -19,19 +19,31 @@ class Attached(NamedTuple):
 
     text: str
     files: tuple[FileSeen, ...]
+    unattached: tuple[str, ...] = ()
+    """For the user: each mention whose content does not go with the message, and why."""
+
+
+class Mention(NamedTuple):
+    """What became of one mention."""
+
+    fragment: str
+    files: tuple[FileSeen, ...] = ()
+    unattached: str = ""
 
 
 def attach_mentions(message: str, workspace: Workspace, cap: int = ATTACHED_CAP) -> Attached:
     """The content of every file and folder that the message mentions."""
-    fragments: list[str] = []
-    files: list[FileSeen] = []
+    found: list[Mention] = []
     left = cap
     for name in mentioned(message):
-        fragment, seen = _attach(name, workspace, left)
-        left -= len(fragment.encode(errors="replace"))
-        fragments += [fragment] if fragment else []
-        files += seen
-    return Attached("\n\n".join(fragments), tuple(files))
+        mention = _attach(name, workspace, left)
+        left -= len(mention.fragment.encode(errors="replace"))
+        found.append(mention)
+    return Attached(
+        "\n\n".join(mention.fragment for mention in found if mention.fragment),
+        tuple(seen for mention in found for seen in mention.files),
+        tuple(mention.unattached for mention in found if mention.unattached),
+    )
 
 
 def mentioned(message: str) -> list[str]:
@@ -41,19 +53,29 @@ def mentioned(message: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _attach(name: str, workspace: Workspace, left: int) -> tuple[str, list[FileSeen]]:
+def _attach(name: str, workspace: Workspace, left: int) -> Mention:
     try:
         place = workspace.resolve(name)
         if place.absolute.is_dir():
-            return f"### {name}/\n{list_folder(workspace, name)}", []
+            listed = f"### {name}/\n{list_folder(workspace, place)}"
+            return Mention(listed, unattached=f"{name}: a folder; the names in it are attached")
         if not place.inside or place.secret:
-            return f"[{name} was not attached: use the read tool, so that the user can be asked.]", []
-        file = workspace.read(name)
+            fragment = f"[{name} was not attached: use the read tool, so that the user can be asked.]"
+            why = "may hold secrets" if place.inside else "outside of this folder"
+            return Mention(fragment, unattached=f"{name}: {why}; you are asked if the model wants to read it")
+        file = workspace.read(place)
     except (PathProblem, OSError) as problem:
-        looks_like_path = "/" in name or re.search(r"\.\w{1,8}$", name)
+        if not ("/" in name or re.search(r"\.\w{1,8}$", name)):
+            return Mention("")
         why = f"{problem.strerror}." if isinstance(problem, OSError) else str(problem)
-        return (f"[@{name[:NAME_CAP]}: {why} Do not guess its content.]" if looks_like_path else ""), []
+        shown = name[:NAME_CAP]
+        return Mention(f"[@{shown}: {why} Do not guess its content.]", unattached=f"{shown}: {why}")
     header = f"### {file.path} [hash: {file.sha256[:SHOWN_DIGITS]}]"
     if len(file.data) > left:
-        return f"[{file.path} ({len(file.data)} bytes) did not fit: use the read tool.]", []
-    return f"{header}\n{file.text}", [FileSeen(path=file.path, sha256=file.sha256, how="user")]
+        size = len(file.data)
+        return Mention(
+            f"[{file.path} ({size} bytes) did not fit: use the read tool.]",
+            unattached=f"{file.path}: {size:,} bytes are too many to attach; the model can read parts of it",
+        )
+    seen = FileSeen(path=file.path, sha256=file.sha256, how="user")
+    return Mention(f"{header}\n{file.text}", (seen,))

@@ -13,6 +13,7 @@ from handrail.sessions.handle import Session
 from handrail.tools.schema import schema_of
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.workspace.files import Workspace
+from handrail.workspace.places import Place
 
 Arguments = TypeVar("Arguments", bound=Value)
 
@@ -42,12 +43,21 @@ class Work:
     workspace: Workspace
     turn_id: str
     call_id: str
+    place: Place | None = None
+    """Where the path of the arguments led when the call was decided; what is used is this place."""
     answer: str = ""
     """What the user said to the tool's question."""
     shown_characters: int = 16_000
     """How much of a file the model can be shown at once."""
     secrets: Secrets = NO_SECRETS
     """What commands do not get."""
+
+    @property
+    def decided(self) -> Place:
+        """The place of a call whose tool has a path."""
+        if self.place is None:
+            raise AssertionError("a call about a path was let through without its place")
+        return self.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +94,12 @@ class Tool(ABC, Generic[Arguments]):
 
     def summary(self, arguments: Arguments, work: Work) -> str:
         """One line that says what the call is about."""
-        path = self.about(arguments).path
-        return work.workspace.resolve(path).path if path is not None else ""
+        return work.place.path if work.place else ""
 
     def subject(self, arguments: Arguments, work: Work) -> dict[str, Any]:
         """What an `always` to the call holds for; equal subjects mean equal things."""
         given = arguments.model_dump(mode="json")
-        path = self.about(arguments).path
-        return given if path is None else given | {"path": str(work.workspace.resolve(path).absolute)}
+        return given | {"path": str(work.place.absolute)} if work.place else given
 
     def preview(self, arguments: Arguments, work: Work) -> str:
         """What a user is shown who is asked; refuses by PathProblem what cannot be done anyway."""

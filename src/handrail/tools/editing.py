@@ -11,6 +11,7 @@ from handrail.changes.proposal import Proposal, Replace, Whole, propose
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import SHOWN_DIGITS, Value
 from handrail.tools.base import About, Arguments, Outcome, Tool, Work
+from handrail.workspace.places import Place
 
 Hash = Annotated[str, Field(description="hash shown by read")]
 TodoId = Annotated[str, Field(description="id of the todo this completes")]
@@ -41,7 +42,7 @@ class Changing(Tool[Arguments]):
     action = "write"
 
     @abstractmethod
-    def form(self, arguments: Arguments) -> Replace | Whole:
+    def form(self, arguments: Arguments, place: Place) -> Replace | Whole:
         """What the arguments ask of `changes`."""
 
     def subject(self, arguments: Arguments, work: Work) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class Changing(Tool[Arguments]):
         )
 
     def _proposal(self, arguments: Arguments, work: Work) -> Proposal:
-        proposal = propose(work.workspace, work.session.state.files, self.form(arguments))
+        proposal = propose(work.workspace, work.session.state.files, self.form(arguments, work.decided))
         for mark in work.secrets.marks_in(proposal.new.decode()):
             if mark.encode() not in proposal.old:
                 raise PathProblem(
@@ -86,9 +87,9 @@ class EditFile(Changing[EditArguments]):
     def about(self, arguments: EditArguments) -> About:
         return About(path=arguments.path, todo=arguments.todo)
 
-    def form(self, arguments: EditArguments) -> Replace:
+    def form(self, arguments: EditArguments, place: Place) -> Replace:
         edits = tuple(Edit(edit.search, edit.replace) for edit in arguments.edits)
-        return Replace(arguments.path, edits, arguments.base_hash)
+        return Replace(place, edits, arguments.base_hash)
 
 
 class WriteFile(Changing[WriteArguments]):
@@ -99,5 +100,5 @@ class WriteFile(Changing[WriteArguments]):
     def about(self, arguments: WriteArguments) -> About:
         return About(path=arguments.path, todo=arguments.todo)
 
-    def form(self, arguments: WriteArguments) -> Whole:
-        return Whole(arguments.path, arguments.text, arguments.base_hash)
+    def form(self, arguments: WriteArguments, place: Place) -> Whole:
+        return Whole(place, arguments.text, arguments.base_hash)

@@ -38,7 +38,7 @@ class ListFolder(Tool[ListArguments]):
 
     async def run(self, arguments: ListArguments, work: Work) -> Outcome:
         text = await anyio.to_thread.run_sync(
-            list_folder, work.workspace, arguments.path, arguments.depth, abandon_on_cancel=True
+            list_folder, work.workspace, work.decided, arguments.depth, abandon_on_cancel=True
         )
         lines = [line for line in text.split("\n") if not line.startswith("[")]
         return Outcome("1 entry" if len(lines) == 1 else f"{len(lines)} entries", text)
@@ -59,10 +59,11 @@ class Glob(Tool[GlobArguments]):
         return About(path=arguments.path)
 
     def summary(self, arguments: GlobArguments, work: Work) -> str:
-        return _with_folder(arguments.pattern, arguments.path, work)
+        return _with_folder(arguments.pattern, work)
 
     async def run(self, arguments: GlobArguments, work: Work) -> Outcome:
-        place = work.workspace.resolve(arguments.path)
+        place = work.decided
+        work.workspace.check_still(place)
         if not place.absolute.is_dir():
             raise _refused(self.name, f"{place.path} is not a folder. Give a folder, or leave path out.")
         program = find_ripgrep()
@@ -104,10 +105,11 @@ class Search(Tool[SearchArguments]):
         return About(path=arguments.path)
 
     def summary(self, arguments: SearchArguments, work: Work) -> str:
-        return _with_folder(f'"{arguments.pattern}"', arguments.path, work)
+        return _with_folder(f'"{arguments.pattern}"', work)
 
     async def run(self, arguments: SearchArguments, work: Work) -> Outcome:
-        place = work.workspace.resolve(arguments.path)
+        place = work.decided
+        work.workspace.check_still(place)
         if not place.absolute.exists():
             raise _refused(self.name, f"{place.path} does not exist. Search a folder or file that does.")
         program = find_ripgrep()
@@ -180,9 +182,8 @@ def _may_be_secret(path: str) -> bool:
     return is_secret(parts[-1]) or any(part in SECRET_FOLDERS for part in parts)
 
 
-def _with_folder(what: str, path: str, work: Work) -> str:
-    place = work.workspace.resolve(path)
-    return what if place.path == "." else f"{what} in {place.path}"
+def _with_folder(what: str, work: Work) -> str:
+    return what if work.decided.path == "." else f"{what} in {work.decided.path}"
 
 
 def _refused(tool: str, message: str) -> ToolRefused:

@@ -108,7 +108,13 @@ class Gate:
             shown_characters=self._shown_characters,
             secrets=self._secrets,
         )
-        return Wanted(tool, read_arguments(call, tool.arguments), work)
+        return self._resolved(Wanted(tool, read_arguments(call, tool.arguments), work))
+
+    def _resolved(self, wanted: Wanted) -> Wanted:
+        """The call with the place that its path leads to now, looked up once for all that follows."""
+        path = wanted.tool.about(wanted.arguments).path
+        place = self._workspace.resolve(path) if path is not None else None
+        return replace(wanted, work=replace(wanted.work, place=place))
 
     # May it run?
 
@@ -126,8 +132,7 @@ class Gate:
     def _facts(self, wanted: Wanted) -> Facts:
         tool, about = wanted.tool, wanted.tool.about(wanted.arguments)
         path = None
-        if about.path is not None:
-            place = self._workspace.resolve(about.path)
+        if place := wanted.work.place:
             path = PathFacts(place.path, place.inside, place.in_git, place.in_state, place.secret)
         return Facts(
             tool=tool.name,
@@ -167,11 +172,11 @@ class Gate:
 
     def _check_again(self, wanted: Wanted, before: Facts, preview: str) -> None:
         """The world may have moved while the user thought: what was approved must be what is done."""
-        facts = self._facts(wanted)
-        decision = decide(facts)
+        now = self._resolved(wanted)
+        decision = decide(self._facts(now))
         if isinstance(decision, Deny):
             raise ToolRefused(decision.error)
-        if facts.path != before.path or wanted.preview != preview:
+        if now.work.place != wanted.work.place or now.preview != preview:
             message = "It changed while the user was asked, so it was not done. Read it again, then repeat."
             raise refused(wanted.tool.name, "stale_file", message, file_of(before))
 

@@ -9,6 +9,7 @@ from handrail.protocol.values import SHOWN_DIGITS, FileSeen, Value
 from handrail.tools.base import About, Outcome, Tool, Work
 from handrail.tools.clip import counted
 from handrail.workspace.files import WHOLE_LIMIT, Workspace
+from handrail.workspace.places import Place
 from handrail.workspace.text import Lines
 
 MOST_LINES = 400
@@ -33,8 +34,10 @@ class Read(Tool[ReadArguments]):
         return {"path": super().subject(arguments, work)["path"]}
 
     async def run(self, arguments: ReadArguments, work: Work) -> Outcome:
-        lines = await anyio.to_thread.run_sync(read_lines, work.workspace, arguments, abandon_on_cancel=True)
-        path = work.workspace.resolve(arguments.path).path
+        lines = await anyio.to_thread.run_sync(
+            read_lines, work.workspace, work.decided, arguments, abandon_on_cancel=True
+        )
+        path = work.decided.path
         body, shown = _numbered(lines, work.shown_characters)
         last = lines.start + shown - 1
         whole = lines.start == 1 and last == lines.total and not lines.clipped
@@ -44,13 +47,13 @@ class Read(Tool[ReadArguments]):
         return Outcome(summary, content, files=(seen,))
 
 
-def read_lines(workspace: Workspace, arguments: ReadArguments) -> Lines:
+def read_lines(workspace: Workspace, place: Place, arguments: ReadArguments) -> Lines:
     """The lines that were asked for, as many as one answer takes."""
     start, end = arguments.start, arguments.end
-    if start == 1 and not end and workspace.size(arguments.path) > WHOLE_LIMIT:
-        workspace.read(arguments.path)
+    if start == 1 and not end and workspace.size(place) > WHOLE_LIMIT:
+        workspace.read(place)
     last = start + MOST_LINES - 1
-    return workspace.lines(arguments.path, start, min(end, last) if end else last)
+    return workspace.lines(place, start, min(end, last) if end else last)
 
 
 def _numbered(lines: Lines, most: int) -> tuple[str, int]:

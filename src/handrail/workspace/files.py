@@ -45,17 +45,26 @@ class TextFile:
 
 
 class Workspace:
-    """The folder worked on. Paths may be relative to it or absolute."""
+    """The folder worked on. Paths may be relative to it or absolute, or places found before."""
 
     def __init__(self, root: Path, state_folders: tuple[Path, ...] = ()) -> None:
         self.root = Path(os.path.realpath(root))
         self.state_folders = tuple(Path(os.path.realpath(folder)) for folder in state_folders)
 
-    def resolve(self, given: str) -> Place:
-        """Where a path leads, whether or not anything is there."""
-        return resolve(self.root, given, self.state_folders)
+    def resolve(self, given: str | Place) -> Place:
+        """Where a path leads, whether or not anything is there; a place stays what it was found to be."""
+        return given if isinstance(given, Place) else resolve(self.root, given, self.state_folders)
 
-    def read(self, given: str) -> TextFile:
+    def check_still(self, place: Place) -> None:
+        """Raises PathProblem where a link now leads away from the place that was decided about."""
+        if Path(os.path.realpath(place.absolute)) != place.absolute:
+            raise PathProblem(
+                f"{place.path} leads somewhere else than a moment ago, so it was not used. Try again.",
+                "stale_file",
+                place.path,
+            )
+
+    def read(self, given: str | Place) -> TextFile:
         """The whole text of a file; raises PathProblem for what is missing, no text, or too large."""
         place = self.resolve(given)
         with self._opened(place) as (file, size):
@@ -68,7 +77,7 @@ class Workspace:
             text = decode(data)
         return TextFile(place.path, data, hashlib.sha256(data).hexdigest(), *text)
 
-    def lines(self, given: str, start: int, end: int) -> Lines:
+    def lines(self, given: str | Place, start: int, end: int) -> Lines:
         """Lines `start` to `end` of a file, which may be larger than what `read` takes."""
         place = self.resolve(given)
         with self._opened(place) as (file, size):
@@ -82,7 +91,7 @@ class Workspace:
             with _text_of(place):
                 return pick_lines(iter(lambda: file.read(CHUNK), b""), start, end)
 
-    def sha256(self, given: str) -> str | None:
+    def sha256(self, given: str | Place) -> str | None:
         """The hash of a file's bytes as they are now; None where no regular file can be read."""
         try:
             with self._opened(self.resolve(given)) as (file, _):
@@ -90,12 +99,12 @@ class Workspace:
         except PathProblem:
             return None
 
-    def size(self, given: str) -> int:
+    def size(self, given: str | Place) -> int:
         """Bytes of a regular file; raises PathProblem where there is none."""
         with self._opened(self.resolve(given)) as (_, size):
             return size
 
-    def exists(self, given: str) -> bool:
+    def exists(self, given: str | Place) -> bool:
         """Whether anything of this name is there, of whatever kind."""
         return os.path.lexists(self.resolve(given).absolute)
 

@@ -2,14 +2,16 @@
 
 from handrail.protocol.errors import PathProblem
 from handrail.workspace.files import Workspace
+from handrail.workspace.places import Place
 from handrail.workspace.walk import Entry, walk
 
 MOST_ENTRIES = 200
 
 
-def list_folder(workspace: Workspace, given: str, depth: int = 1, most: int = MOST_ENTRIES) -> str:
+def list_folder(workspace: Workspace, given: str | Place, depth: int = 1, most: int = MOST_ENTRIES) -> str:
     """One entry a line, folders with a slash, files with their size; says so when there are more."""
     place = workspace.resolve(given)
+    workspace.check_still(place)
     try:
         found = walk(place.absolute, depth, most + 1)
     except NotADirectoryError as error:
