@@ -160,6 +160,8 @@ class FakeServer:
     replies: Iterable[Reply | Said] | Answerer
     port: int = 0
     models: tuple[str, ...] = ("test-model",)
+    listed: Reply | None = None
+    """Sent instead of the list of models."""
     requests: list[Recorded] = field(default_factory=list)
     open_connections: int = 0
     accepted: int = 0
@@ -242,7 +244,9 @@ class FakeServer:
         path = request.path.split("?")[0]
         if request.method == "GET" and path.endswith("/models"):
             listed = {"data": [{"id": name} for name in self.models]}
-            return Reply(json.dumps(listed).encode(), content_type="application/json", framing="length")
+            return self.listed or Reply(
+                json.dumps(listed).encode(), content_type="application/json", framing="length"
+            )
         if request.method == "GET" or not path.endswith(("/messages", "/chat/completions")):
             return Reply(b"{}", status=404, content_type="application/json", framing="length")
         if self._script is None:

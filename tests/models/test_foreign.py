@@ -2,6 +2,7 @@
 
 import json
 import ssl
+import zlib
 from collections.abc import Iterator
 
 import h11
@@ -32,6 +33,7 @@ FOREIGN = sorted(
         ConnectionResetError,
         BrokenPipeError,
         TimeoutError,
+        zlib.error,
         json.JSONDecodeError,
         UnicodeDecodeError,
         UnicodeEncodeError,

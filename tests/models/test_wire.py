@@ -1,15 +1,23 @@
 """The way to the server: connecting, proxies."""
 
+import gzip
 import socket
+import tracemalloc
+import zlib
 
+import anyio
 import pytest
 
 from handrail.config.connections import ConnectionSettings
-from handrail.models.base import Deadlines
+from handrail.models import wire as wire_module
+from handrail.models.base import Capabilities, Deadlines
 from handrail.models.connect import connect
+from handrail.models.connections import connection
+from handrail.models.openai import OpenAIModel
 from handrail.models.reading import collect
+from handrail.models.wire import Wire
 from handrail.protocol.errors import ConfigProblem, GiveUp, RetryLater
-from tests.models.fake_server import FakeServer, Said
+from tests.models.fake_server import FakeServer, Reply, Said
 from tests.models.wires import FORMATS, model_at, request
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +54,60 @@ async def test_proxy_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch
     model = await connect("claude-x", environment={"ANTHROPIC_API_KEY": "k"})
     with pytest.raises(GiveUp, match="proxy"):
         await collect(model.stream(request()))
+
+
+def bomb(layers: int) -> bytes:
+    """200 MB of blanks, so many times compressed."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    body = b"".join([*(packer.compress(b" " * 1_000_000) for _ in range(200)), packer.flush()])
+    for _ in range(layers - 1):
+        body = gzip.compress(body)
+    return body
+
+
+@pytest.mark.promise("MOD-9")
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("asked", ["answer", "models"])
+async def test_answer_that_unfolds_without_end_is_given_up_within_bounded_memory(
+    layers: int, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire_module, "MAX_ANSWER_BYTES", 4_000_000)
+    headers = (("content-encoding", ", ".join(["gzip"] * layers)),)
+    reply = Reply(bomb(layers), headers=headers, framing="length")
+    with FakeServer([reply], listed=reply) as server:
+        wire = Wire(connection("mine", ConnectionSettings(base_url=f"{server.url}/v1")), "")
+        model = OpenAIModel(
+            connection("mine", ConnectionSettings(base_url=f"{server.url}/v1")), "m", "", Capabilities()
+        )
+        tracemalloc.start()
+        with pytest.raises(GiveUp, match=r"MB|compressed"):
+            if asked == "answer":
+                async for _ in model.stream(request()):
+                    pass
+            else:
+                await wire.model_names(10)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        await model.aclose()
+        await wire.aclose()
+    assert peak < 20_000_000
+
+
+async def test_damaged_compression_means_retry() -> None:
+    reply = Reply(b"no gzip at all", headers=(("content-encoding", "gzip"),))
+    with FakeServer([reply]) as server:
+        async with model_at(server, FORMATS[0]) as model:
+            with pytest.raises(RetryLater, match="cannot be read"):
+                await collect(model.stream(request()))
+
+
+async def test_list_of_models_that_never_ends_is_left_in_time() -> None:
+    drip = Reply(b" ", step=1, pause=0.01, repeat=100_000, content_type="application/json")
+    with FakeServer([], listed=drip) as server:
+        wire = Wire(connection("mine", ConnectionSettings(base_url=f"{server.url}/v1")), "")
+        with anyio.fail_after(10), pytest.raises(RetryLater):
+            await wire.model_names(0.3)
+        await wire.aclose()
 
 
 async def test_header_that_cannot_be_sent_is_refused_before_sending() -> None:

@@ -5,6 +5,7 @@ The request may already have been billed when the failure came after bytes of th
 
 import json
 import ssl
+import zlib
 
 from handrail.protocol.errors import FixRequest, GiveUp, ModelProblem, RetryLater
 
@@ -29,6 +30,7 @@ def foreign_errors() -> tuple[type[Exception], ...]:
         h11.ProtocolError,
         ssl.SSLError,
         OSError,
+        zlib.error,
         json.JSONDecodeError,
         UnicodeError,
         RecursionError,
@@ -58,7 +60,8 @@ def translate(error: Exception, host: str, *, billed: bool) -> ModelProblem:
         return RetryLater(f"{host} did not accept a connection in time.")
     if isinstance(error, httpx2.ConnectError | httpcore2.ConnectError):
         return RetryLater(f"{host} cannot be reached ({_words(error)}): is the address right, is it running?")
-    if isinstance(error, httpx2.DecodingError | json.JSONDecodeError | UnicodeError | RecursionError):
+    unreadable = httpx2.DecodingError | zlib.error | json.JSONDecodeError | UnicodeError | RecursionError
+    if isinstance(error, unreadable):
         return RetryLater(f"{host} sent data that cannot be read ({type(error).__name__}).", billed=billed)
     if isinstance(error, httpx2.TooManyRedirects | httpx2.CookieConflict | httpx2.HTTPStatusError):
         return GiveUp(f"{host} answered in a way that is not understood ({type(error).__name__}).")

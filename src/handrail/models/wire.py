@@ -13,6 +13,7 @@ from handrail.models.base import Deadlines, Part, RawBytes
 from handrail.models.clock import Clock
 from handrail.models.connections import Connection
 from handrail.models.foreign import foreign_errors, translate
+from handrail.models.inflate import plain_bytes
 from handrail.models.refusals import (
     Asked,
     Refusal,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 MAX_REFUSAL_BYTES = 64 * 1024
+MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
+"""The longest honest one, a list of several hundred models with their descriptions, is near 1 MB."""
 MODEL_LIST_SECONDS = 3.0
 CLOSE_SECONDS = 1.0
 DRAIN_SECONDS = 0.25
@@ -123,7 +126,7 @@ class Wire:
     ) -> AsyncGenerator[bytes, None]:
         response = await self._send(path, content, clock)
         try:
-            chunks = response.aiter_bytes()
+            chunks = plain_bytes(response, self.host)
             if response.status_code != 200 or not _streams(response):
                 async for part in self._refused(response, chunks, clock, asked):
                     yield part
@@ -206,15 +209,32 @@ class Wire:
         """A small JSON document of the server (POSTed for when `content` is given)."""
         try:
             with anyio.fail_after(seconds):
-                client = self._open()
-                query = dict(self._connection.query) or None
-                method = "POST" if content is not None else "GET"
-                response = await client.request(method, url, params=query, json=content, timeout=seconds)
-            if response.status_code != 200:
-                raise RetryLater(f"{url} answered {response.status_code}.")
-            return response.json()
+                body = await self._document(url, seconds, content)
+            return json.loads(body)
         except foreign_errors() as error:
             raise translate(error, self.host, billed=False) from error
+        except ValueError as error:
+            raise RetryLater(f"{self.host} sent a number that cannot be read.") from error
+
+    async def _document(self, url: str, seconds: float, content: dict[str, Any] | None) -> bytes:
+        client = self._open()
+        query = dict(self._connection.query) or None
+        method = "POST" if content is not None else "GET"
+        request = client.build_request(method, url, params=query, json=content, timeout=seconds)
+        response = await client.send(request, stream=True)
+        body = bytearray()
+        try:
+            if response.status_code != 200:
+                raise RetryLater(f"{url} answered {response.status_code}.")
+            async with aclosing(plain_bytes(response, self.host)) as pieces:
+                async for data in pieces:
+                    body += data
+                    if len(body) > MAX_DOCUMENT_BYTES:
+                        raise GiveUp(f"{url} answered with more than {MAX_DOCUMENT_BYTES >> 20} MB.")
+        finally:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await response.aclose()
+        return bytes(body)
 
     def _open(self) -> "httpx2.AsyncClient":
         import httpx2
