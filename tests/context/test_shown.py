@@ -56,6 +56,26 @@ def test_binary_large_outside_and_secret_files_are_not_attached(tmp_path: Path) 
     assert attached.files == ()
 
 
+def test_what_is_not_attached_is_told_to_the_user_mention_by_mention(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    (root / "docs").mkdir(parents=True)
+    (root / "pic.bin").write_bytes(b"\x00\x01")
+    (root / "big.txt").write_text("x" * (ATTACHED_CAP + 1))
+    (root / ".env").write_text("KEY=hunter2")
+    (root / "a.py").write_text("fine")
+    text = "@a.py @docs @pic.bin @big.txt @.env @../outside.txt @missing.py @dataclass"
+    told = attach_mentions(text, Workspace(root)).unattached
+    assert [each.partition(":")[0] for each in told] == [
+        "docs",
+        "pic.bin",
+        "big.txt",
+        ".env",
+        "../outside.txt",
+        "missing.py",
+    ]
+    assert all("hunter2" not in each for each in told)
+
+
 def test_notes_come_nearest_first_and_say_what_was_cut(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "AGENTS.md").write_text("upper notes " * 50)

@@ -216,6 +216,7 @@ class Runner:
             text=command.text,
             attached="\n\n".join(part for part in (attached.text, now) if part),
             files=attached.files,
+            unattached=attached.unattached,
             steering=steering,
         )
 

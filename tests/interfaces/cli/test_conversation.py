@@ -286,3 +286,12 @@ def test_no_model_is_told_and_the_conversation_stays_open(workspace: Path, tmp_p
         talk.expect("Here I am.")
         talk.expect("$0.00")
         leave(talk)
+
+
+def test_one_tab_completes(workspace: Path, tmp_path: Path) -> None:
+    with terminal("--model", script(tmp_path, {"text": "x"}), cwd=workspace) as talk:
+        talk.expect("mode ask")
+        talk.type("/expo\t")
+        talk.type(ENTER)
+        talk.expect("no session yet")
+        leave(talk)

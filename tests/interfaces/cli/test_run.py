@@ -164,3 +164,17 @@ def test_a_session_goes_on_from_the_shell(workspace: Path, tmp_path: Path) -> No
     listed = json.loads(run("sessions", "--json", cwd=workspace).stdout)
     third = run("run", "three", "--session", listed["id"], "--model", model, cwd=workspace)
     assert third.stdout == "Third.\n"
+
+
+def test_an_answer_that_was_cut_short_is_told_beside_it(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "This is cut off in the mid", "finish": "length"})
+    done = run("run", "go", "--model", model, cwd=workspace)
+    assert done.stdout == "This is cut off in the mid\n"
+    assert "length limit" in done.stderr
+
+
+def test_a_mention_that_is_not_attached_is_told(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "Hm."})
+    done = run("run", "look at @missing.py and @cart.py", "--model", model, cwd=workspace)
+    assert "left out  missing.py" in done.stderr
+    assert "left out  cart.py" not in done.stderr

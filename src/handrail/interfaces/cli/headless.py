@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from handrail.interfaces.cli.markdown import render
 from handrail.interfaces.cli.opening import named, opened
+from handrail.interfaces.cli.rendering import unattached
 from handrail.interfaces.cli.screen import Screen
 from handrail.interfaces.cli.styles import Line, ansi
 from handrail.interfaces.cli.terminal import is_terminal, takes_colour, width_of
@@ -127,7 +128,9 @@ class TextReport:
             return
         if isinstance(event, TurnFinished) and event.reason == "answered":
             self.finish()
-        if not isinstance(event, UserMessage):
+        if isinstance(event, UserMessage):
+            self._write(unattached(event, self._screen.width))
+        else:
             self._write(self._screen.show(event))
 
     def finish(self) -> None:

@@ -4,14 +4,15 @@ Everything finished goes above it, into the terminal's own scrollback: no altern
 """
 
 import asyncio
+import signal
 from pathlib import Path
 from typing import Any, Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.auto_suggest import DummyAutoSuggest
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
+from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.completion import CompleteEvent, Completer
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
@@ -244,6 +245,23 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
             buffer.reset()
         else:
             listener.interrupted()
+
+    @keys.add("tab")
+    def _(_event: KeyPressEvent) -> None:
+        # Asked for here and now: the search that runs while typing may not have come to an end.
+        state = buffer.complete_state or CompletionState(
+            buffer.document,
+            list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True))),
+        )
+        if len(state.completions) == 1:
+            buffer.apply_completion(state.completions[0])
+        elif state.completions:
+            buffer.complete_state = state
+            buffer.complete_next()
+
+    @keys.add("c-z", filter=Condition(lambda: hasattr(signal, "SIGTSTP")))
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
 
     @keys.add("c-d", filter=empty)
     def _(_event: KeyPressEvent) -> None:

@@ -152,7 +152,12 @@ def user_message(event: UserMessage, width: int) -> list[Line]:
     if event.files:
         names = ", ".join(seen.path for seen in event.files)
         rows += note("attached", names, width)
-    return rows
+    return rows + unattached(event, width)
+
+
+def unattached(event: UserMessage, width: int) -> list[Line]:
+    """What was mentioned, and the model was not given."""
+    return [row for text in event.unattached for row in note("left out", text, width, BOLD)]
 
 
 ENDS = {
@@ -170,9 +175,10 @@ def turn_finished(event: TurnFinished, width: int) -> list[Line]:
     """How the turn ended, where it was not simply answered, and what it took."""
     figures = line((DIM, f"{duration(event.seconds)}   {tokens(event.usage)}   {usd(event.cost_usd)}"))
     if event.reason not in ENDS:
-        return beside((), figures, width)
-    style, word = ENDS[event.reason]
-    said = line((style, word), f"  {event.detail}" if event.detail else "")
+        said = line((DIM, event.detail))
+    else:
+        style, word = ENDS[event.reason]
+        said = line((style, word), f"  {event.detail}" if event.detail else "")
     *above, last = wrap(said, width, INDENT)
     return [*above, *beside(last, figures, width)]
 

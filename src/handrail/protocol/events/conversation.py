@@ -15,6 +15,8 @@ class UserMessage(EventBase):
     attached: str = ""
     """Content of mentioned files, as the model is shown it."""
     files: tuple[FileSeen, ...] = ()
+    unattached: tuple[str, ...] = ()
+    """For the user: mentions whose content is not attached, and why."""
     steering: bool = False
     """Sent while its turn was already running."""
 
