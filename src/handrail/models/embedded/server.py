@@ -126,6 +126,10 @@ def _load(options: argparse.Namespace, key: str) -> Any:
     params.n_batch = params.n_ubatch = BATCH
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.fit_params = False
+    # Edits repeat much of what was read: after four equal tokens the next six are guessed and tried at once.
+    params.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
+    params.speculative.ngram_simple.size_n = 4
+    params.speculative.ngram_simple.size_m = 6
     params.cache_ram_mib = PROMPTS_MIB
     params.hostnames = ["127.0.0.1"]
     params.port = 0
