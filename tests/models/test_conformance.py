@@ -170,6 +170,42 @@ async def test_wrong_key_says_which_variable_to_mend_and_never_the_key(wire: Wir
     assert "MINE_API_KEY" in str(error)
 
 
+@pytest.mark.promise("MOD-18")
+@pytest.mark.parametrize("key", [KEY, "0123456789abcdef0123456789abcdef", "aaaaaaaaaaaaab"])
+@pytest.mark.parametrize("step", [0, 1, 7])
+@pytest.mark.parametrize("status", [200, 307, 400, 403, 429, 500])
+async def test_key_that_a_server_sends_back_is_nowhere(
+    wire: WireFormat, key: str, step: int, status: int
+) -> None:
+    said = json.dumps({"error": {"message": f"aaa{key} may not, says {key}", "code": status}}).encode()
+    body = b"data: " + said + b"\n\n" + key[:-1].encode() if status == 200 else said
+    location = (("location", f"http://elsewhere/?key={key}"),)
+    kind = "text/event-stream" if status == 200 else "application/json"
+    parts: list[Part] = []
+    with FakeServer([Reply(body, status=status, step=step, headers=location, content_type=kind)]) as server:
+        async with model_at(server, wire, key=key) as model:
+            error = await drained(model.stream(request()), parts)
+    raw = b"".join(part.data for part in parts if isinstance(part, RawBytes))
+    assert key not in str(error)
+    assert key.encode() not in raw
+    assert body.replace(key.encode(), b"[key]").startswith(raw)
+    assert raw.count(b"[key]") == 2
+
+
+async def test_key_where_a_long_message_is_cut_is_not_shown_in_part(wire: WireFormat) -> None:
+    body = json.dumps({"error": {"message": "x" * 280 + "0123456789abcdef0123456789abcdef"}}).encode()
+    with FakeServer([json_reply(500, body)]) as server:
+        async with model_at(server, wire, key="0123456789abcdef0123456789abcdef") as model:
+            error = await drained(model.stream(request()), [])
+    assert "0123" not in str(error)
+
+
+async def test_word_that_stands_for_no_key_is_left_in_the_text(wire: WireFormat) -> None:
+    with FakeServer([Said(text=("none ", "at all"))]) as server:
+        async with model_at(server, wire, key="none") as model:
+            assert (await collect(model.stream(request()))).text == "none at all"
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [

@@ -31,7 +31,9 @@ FORMATS = (
 
 
 @asynccontextmanager
-async def model_at(server: FakeServer, wire: WireFormat, model: str = "test-model") -> AsyncIterator[Model]:
+async def model_at(
+    server: FakeServer, wire: WireFormat, model: str = "test-model", key: str = KEY
+) -> AsyncIterator[Model]:
     """A model of connection `mine` whose server is the fake one."""
     settings = ConnectionSettings(
         protocol=wire.protocol,
@@ -39,7 +41,7 @@ async def model_at(server: FakeServer, wire: WireFormat, model: str = "test-mode
         key_env=("MINE_API_KEY",),
         context_window=9000,
     )
-    connected = await connect(f"mine/{model}", environment={"MINE_API_KEY": KEY}, settings={"mine": settings})
+    connected = await connect(f"mine/{model}", environment={"MINE_API_KEY": key}, settings={"mine": settings})
     server.requests.clear()
     try:
         yield connected

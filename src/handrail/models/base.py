@@ -74,7 +74,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class RawBytes:
-    """Bytes of the answer exactly as they came, for the audit. Every received byte is in one of these."""
+    """Bytes of the answer as they came, for the audit: all of them, but for the key if the server sent it."""
 
     data: bytes
 

@@ -14,6 +14,7 @@ from handrail.models.clock import Clock
 from handrail.models.connections import Connection
 from handrail.models.foreign import foreign_errors, translate
 from handrail.models.inflate import plain_bytes
+from handrail.models.key_scrub import KeyScrub
 from handrail.models.refusals import (
     Asked,
     Refusal,
@@ -64,6 +65,7 @@ class Wire:
 
     def __init__(self, connection: Connection, key: str) -> None:
         self._connection = connection
+        self._key = key
         self._headers = headers(connection, key)
         self._client: httpx2.AsyncClient | None = None
         self.host = urlsplit(connection.base_url).netloc.rpartition("@")[2]
@@ -73,23 +75,34 @@ class Wire:
     ) -> AsyncGenerator[Part, None]:
         """The parts of one streamed answer. Only `ModelProblem`s leave, and closing it closes the socket."""
         clock = Clock(deadlines)
+        with self._without_key():
+            try:
+                content = _content(body)
+                async with aclosing(self._bytes(path, content, clock, asked)) as stream:
+                    async for part in self._parts(stream, reader):
+                        yield part
+                    for part in self._last(reader):
+                        yield part
+                    await _drain(stream)
+            except StreamRefused as refused:
+                raise problem(refused.refusal, asked, headers={}, billed=True) from None
+            except foreign_errors() as error:
+                raise translate(error, self.host, billed=clock.answering) from error
+
+    @contextmanager
+    def _without_key(self) -> Iterator[None]:
         try:
-            content = _content(body)
-            async with aclosing(self._bytes(path, content, clock, asked)) as stream:
-                async for part in self._parts(stream, reader):
-                    yield part
-                for part in self._last(reader):
-                    yield part
-                await _drain(stream)
-        except StreamRefused as refused:
-            raise problem(refused.refusal, asked, headers={}, billed=True) from None
-        except foreign_errors() as error:
-            raise translate(error, self.host, billed=clock.answering) from error
+            yield
+        except ModelProblem as found:
+            found.args = (KeyScrub(self._key).words(str(found)),)
+            raise
 
     async def _parts(self, stream: AsyncIterator[bytes], reader: Reader) -> AsyncGenerator[Part, None]:
         events = EventReader()
         received = 0
         async for data in stream:
+            if not data:
+                continue
             received += len(data)
             yield RawBytes(data)
             if received > MAX_ANSWER_BYTES:
@@ -122,6 +135,21 @@ class Wire:
             ) from error
 
     async def _bytes(
+        self, path: str, content: bytes, clock: Clock, asked: Asked
+    ) -> AsyncGenerator[bytes, None]:
+        """What the server sends, without the key if it sends that too."""
+        scrub = KeyScrub(self._key)
+        failures: tuple[type[Exception], ...] = (ModelProblem, *foreign_errors())
+        async with aclosing(self._received(path, content, clock, asked)) as received:
+            try:
+                async for data in received:
+                    yield scrub.feed(data)
+            except failures:
+                yield scrub.end()
+                raise
+        yield scrub.end()
+
+    async def _received(
         self, path: str, content: bytes, clock: Clock, asked: Asked
     ) -> AsyncGenerator[bytes, None]:
         response = await self._send(path, content, clock)
@@ -167,7 +195,8 @@ class Wire:
         while len(body) < MAX_REFUSAL_BYTES and (data := await self._next(chunks, clock)) is not None:
             body += data
             yield data
-        refusal = read_refusal(response.status_code, bytes(body))
+        scrub = KeyScrub(self._key)
+        refusal = read_refusal(response.status_code, scrub.feed(bytes(body)) + scrub.end())
         if response.status_code == 200:
             raise self._not_a_stream(response, refusal, asked)
         found = problem(refusal, asked, response.headers)
@@ -207,14 +236,15 @@ class Wire:
 
     async def get_json(self, url: str, seconds: float, content: dict[str, Any] | None = None) -> Any:
         """A small JSON document of the server (POSTed for when `content` is given)."""
-        try:
-            with anyio.fail_after(seconds):
-                body = await self._document(url, seconds, content)
-            return json.loads(body)
-        except foreign_errors() as error:
-            raise translate(error, self.host, billed=False) from error
-        except ValueError as error:
-            raise RetryLater(f"{self.host} sent a number that cannot be read.") from error
+        with self._without_key():
+            try:
+                with anyio.fail_after(seconds):
+                    body = await self._document(url, seconds, content)
+                return json.loads(body)
+            except foreign_errors() as error:
+                raise translate(error, self.host, billed=False) from error
+            except ValueError as error:
+                raise RetryLater(f"{self.host} sent a number that cannot be read.") from error
 
     async def _document(self, url: str, seconds: float, content: dict[str, Any] | None) -> bytes:
         client = self._open()
