@@ -90,6 +90,18 @@ class Terminal:
         """Whether the terminal is as a shell wants it."""
         return bool(termios.tcgetattr(self._slave)[3] & termios.ECHO)
 
+    def close_window(self) -> int:
+        """Take the terminal away, as closing its window does; the status of the process."""
+        os.close(self._slave)
+        os.close(self._master)
+        self._master = self._slave = -1
+        return self.process.wait(timeout=DEADLINE)
+
+    def close(self) -> None:
+        for descriptor in (self._master, self._slave):
+            if descriptor >= 0:
+                os.close(descriptor)
+
     def end(self) -> int:
         """Wait until the process has ended; its status."""
         deadline = time.monotonic() + DEADLINE
@@ -119,12 +131,14 @@ def terminal(*arguments: str, cwd: Path, **changes: str) -> Iterator[Terminal]:
         stderr=slave,
         env=environment(**changes),
         start_new_session=True,
+        # A controlling terminal, as a shell gives one: closing it is a signal, too.
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
     )
+    talk = Terminal(process, master, slave)
     try:
-        yield Terminal(process, master, slave)
+        yield talk
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(timeout=DEADLINE)
-        os.close(master)
-        os.close(slave)
+        talk.close()

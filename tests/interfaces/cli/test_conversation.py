@@ -295,3 +295,13 @@ def test_one_tab_completes(workspace: Path, tmp_path: Path) -> None:
         talk.type(ENTER)
         talk.expect("no session yet")
         leave(talk)
+
+
+@pytest.mark.parametrize("moment", ["streaming", "idle"])
+def test_a_closed_window_is_no_crash(moment: str, workspace: Path, tmp_path: Path, home: Path) -> None:
+    quick = {"text": "one"}
+    model = script(tmp_path, SLOW | {"chunk_delay_ms": 30} if moment == "streaming" else quick)
+    with terminal("--model", model, "count", cwd=workspace) as talk:
+        talk.expect("one" if moment == "streaming" else "$0.00")
+        assert talk.close_window() in (0, 1)
+    assert not (home / "handrail" / "crashes").exists()

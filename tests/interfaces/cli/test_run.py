@@ -178,3 +178,23 @@ def test_a_mention_that_is_not_attached_is_told(workspace: Path, tmp_path: Path)
     done = run("run", "look at @missing.py and @cart.py", "--model", model, cwd=workspace)
     assert "left out  missing.py" in done.stderr
     assert "left out  cart.py" not in done.stderr
+
+
+def test_a_full_disk_behind_the_output_is_no_crash(workspace: Path, tmp_path: Path, home: Path) -> None:
+    model = script(tmp_path, {"text": "Done."})
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("run", "look", "--model", model),
+            cwd=workspace,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "handrail: The output could not be written: No space left on device." in done.stderr
+    assert "Exception" not in done.stderr
+    assert not (home / "handrail" / "crashes").exists()

@@ -1,13 +1,17 @@
 """The very top of the terminal: every way a command can end becomes a message and an exit status."""
 
+import errno
 import os
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 CANCELLED = 130
 CRASHED = 1
+OUTPUT_GONE = (errno.EPIPE, errno.EIO, errno.ENOSPC)
+"""What reads our output has left, the terminal was closed, or the disk that takes it is full."""
 
 
 def run(arguments: list[str]) -> int:
@@ -46,8 +50,10 @@ def status_of(error: BaseException) -> int:
             return first.exit_code
         case KeyboardInterrupt() | click.Abort():
             return CANCELLED
-        case BrokenPipeError():
-            # What reads our output has left. Python would complain about it once more while it ends.
+        case OSError() if first.errno in OUTPUT_GONE:
+            if not isinstance(first, BrokenPipeError):
+                tell(f"The output could not be written: {first.strerror}. The session is kept.")
+            # Python would complain about it once more while it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return CRASHED
         case SystemExit():
@@ -72,7 +78,8 @@ def tell(message: str) -> None:
     from handrail.interfaces.cli.styles import clean
 
     if sys.stderr is not None:
-        print(f"handrail: {clean(message)}", file=sys.stderr)
+        with suppress(OSError):  # the terminal may be gone
+            print(f"handrail: {clean(message)}", file=sys.stderr, flush=True)
 
 
 def kept(error: BaseException) -> str:
