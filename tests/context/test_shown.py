@@ -7,7 +7,7 @@ import pytest
 from handrail.context.assemble import assemble
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions, mentioned
 from handrail.context.notes import project_notes
-from handrail.context.situation import situation
+from handrail.context.situation import changed_files, situation
 from handrail.models.base import AssistantTurn, Capabilities, Deadlines, Request, ToolResult, UserTurn
 from handrail.protocol.values import FileSeen, ToolCall
 from handrail.sessions.state import Cut, State
@@ -126,6 +126,24 @@ def test_situation_names_files_that_somebody_else_changed(tmp_path: Path) -> Non
     assert "a.py" in situation(state, workspace, now=0.0)
     (tmp_path / "a.py").unlink()
     assert "a.py (deleted)" in situation(state, workspace, now=0.0)
+
+
+def test_a_file_that_grew_beyond_reading_has_changed_and_a_large_one_seen_in_part_has_not(
+    tmp_path: Path,
+) -> None:
+    workspace, state = Workspace(tmp_path), State(turns=1, mode_said="ask")
+    for name, whole in (("grew", True), ("large", False)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(1 << 42)
+        state.files.saw((FileSeen(path=name, sha256="0" * 64, how="agent", whole=whole),), 1)
+    assert changed_files(state, workspace) == ["grew"]
+
+
+def test_a_small_file_seen_in_part_is_named_when_it_changed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    state = State(turns=1, mode_said="ask")
+    state.files.saw((FileSeen(path="a", sha256="0" * 64, how="agent", whole=False),), 1)
+    assert changed_files(state, Workspace(tmp_path)) == ["a"]
 
 
 def request_for(entries: list[Entry], cut: Cut, model: str = "m") -> Request:

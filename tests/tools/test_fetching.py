@@ -262,6 +262,9 @@ async def test_public_addresses_are_recognised(number: str) -> None:
         ("<head><title>T</title><body>x", "T\n\nx"),
         ("a &amp; b &lt;c&gt;", "a & b <c>"),
         ("<div>un<span>closed", "unclosed"),
+        ("<pre>a  \n \n\t\n  b\n  c</pre>", "a\n\nb\n  c"),
+        ("<pre>a<script>b</pre>c</script>d", "ad"),
+        ("a<![if x]>b<![endif]>c<![ d>e", "abce"),
     ],
 )
 async def test_html_becomes_what_a_reader_sees(html: str, text: str) -> None:

@@ -125,6 +125,17 @@ async def test_list_shows_a_folder(project: Bench) -> None:
         ("a{.py", "a{.py", True),
         ("[z-a].py", "[z-a].py", True),
         ("a.py", "axpy", False),
+        ("{a,b{c,d}}.py", "bd.py", True),
+        ("{a,b{c,d}}.py", "b.py", False),
+        ("{src,tests}/**/*.{py,pyi}", "tests/x/y/a.pyi", True),
+        ("a,b", "a,b", True),
+        ("}{", "}", True),
+        ("**/a/**/b", "x/a/b", True),
+        ("**/a/**/b", "x/a/y/z/b", True),
+        ("**/a/**/b", "a", False),
+        ("[!/]x", "/x", False),
+        ("[]a]", "]", True),
+        ("", "a", False),
     ],
 )
 async def test_patterns_mean_what_people_expect(pattern: str, path: str, fits: bool) -> None:

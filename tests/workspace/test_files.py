@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail.protocol.errors import PathProblem
-from handrail.workspace.files import WHOLE_LIMIT, Workspace
+from handrail.workspace.files import TOO_LARGE, WHOLE_LIMIT, Workspace
 from handrail.workspace.listing import list_folder
 
 
@@ -82,7 +82,7 @@ def test_a_large_file_is_refused_whole_and_read_by_lines(workspace: Workspace) -
     lines = workspace.lines("big.txt", 150_000, 150_001)
     assert lines.lines == ("line 150000", "line 150001")
     assert lines.total == 200_000
-    assert lines.sha256 == workspace.sha256("big.txt")
+    assert lines.sha256 == hashlib.sha256((workspace.root / "big.txt").read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -141,6 +141,16 @@ def test_a_line_of_a_100_mb_file_costs_little_memory(workspace: Workspace) -> No
 def test_one_byte_over_the_limit_is_too_large(workspace: Workspace) -> None:
     (workspace.root / "f").write_bytes(b"x" * (WHOLE_LIMIT + 1))
     assert problem_of(workspace, "f").reason == "too_large"
+
+
+@pytest.mark.promise("TOOL-15")
+def test_no_file_larger_than_can_be_changed_is_read_for_its_hash(workspace: Workspace) -> None:
+    """A file without content to its size of some terabytes, which no test could wait for."""
+    with (workspace.root / "f").open("wb") as file:
+        file.truncate(WHOLE_LIMIT)
+        assert workspace.sha256("f") == hashlib.sha256(bytes(WHOLE_LIMIT)).hexdigest()
+        file.truncate(1 << 42)
+    assert workspace.sha256("f") == TOO_LARGE
 
 
 def test_a_path_below_a_file_does_not_exist(workspace: Workspace) -> None:

@@ -3,7 +3,7 @@
 import time
 
 from handrail.sessions.state import State
-from handrail.workspace.files import Workspace
+from handrail.workspace.files import TOO_LARGE, Workspace
 
 SHOWN_FILES = 20
 SHOWN_TODOS = 20
@@ -40,9 +40,9 @@ def changed_files(state: State, workspace: Workspace, most: int = 50) -> list[st
     """Files whose content is not what the model was shown last, among the latest it saw."""
     found = []
     for path, seen in list(state.files.files.items())[-most:]:
-        if not seen.whole:
-            continue  # a part of a file too large to be edited, or to be hashed in every turn
         current = workspace.sha256(path)
+        if current == TOO_LARGE and not seen.whole:
+            continue  # it was large when a part of it was read, and nothing can be edited in it
         if current != seen.sha256:
             found.append(path if current else f"{path} (deleted)")
     return found

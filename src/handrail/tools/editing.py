@@ -13,6 +13,7 @@ from handrail.protocol.values import SHOWN_DIGITS, Value
 from handrail.tools.base import About, Arguments, Outcome, Tool, Work
 from handrail.workspace.places import Place
 
+MOST_EDITS = 100
 Hash = Annotated[str, Field(description="hash shown by read")]
 TodoId = Annotated[str, Field(description="id of the todo this completes")]
 
@@ -24,7 +25,7 @@ class EditItem(Value):
 
 class EditArguments(Value):
     path: str
-    edits: Annotated[tuple[EditItem, ...], Field(min_length=1)]
+    edits: Annotated[tuple[EditItem, ...], Field(min_length=1, max_length=MOST_EDITS)]
     base_hash: Hash = ""
     todo: TodoId = ""
 

@@ -1,5 +1,6 @@
 """The list, glob and search tools."""
 
+import time
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from handrail.protocol.errors import ToolError, ToolRefused
 from handrail.protocol.values import Value
 from handrail.tools.base import About, Outcome, Tool, Work, failure
 from handrail.tools.clip import counted, head
-from handrail.tools.glob_pattern import matcher
+from handrail.tools.glob_pattern import LONGEST, matcher
 from handrail.tools.search import MISSING, find_ripgrep, ripgrep
 from handrail.workspace.listing import list_folder
 from handrail.workspace.places import SECRET_FOLDERS, Place, is_secret
@@ -20,6 +21,9 @@ MOST_HITS_A_FILE = 50
 MOST_FILES = 200
 MOST_CHARACTERS = 12_000
 COLUMNS = 300
+MATCHING_SECONDS = 3.0
+"""Time for comparing names with a pattern, during which nothing else happens."""
+LATE = "[stopped at the time limit: there may be more]"
 
 
 class ListArguments(Value):
@@ -45,7 +49,7 @@ class ListFolder(Tool[ListArguments]):
 
 
 class GlobArguments(Value):
-    pattern: Annotated[str, Field(min_length=1, description="such as src/**/*.py")]
+    pattern: Annotated[str, Field(min_length=1, max_length=LONGEST, description="such as src/**/*.py")]
     path: str = "."
 
 
@@ -71,18 +75,21 @@ class Glob(Tool[GlobArguments]):
             return failure(self.name, "command_failed", MISSING)
         matches = matcher(arguments.pattern)
         found: list[str] = []
+        spent = 0.0
 
         def take(line: str) -> bool:
-            name = line.removeprefix("./")
+            nonlocal spent
+            name, began = line.removeprefix("./"), time.monotonic()
             if matches(name):
                 found.append(name if place.path == "." else f"{place.path}/{name}")
-            return len(found) <= MOST_FILES
+            spent += time.monotonic() - began
+            return len(found) <= MOST_FILES and spent < MATCHING_SECONDS
 
         ended = await ripgrep(program, ["--files", "--glob=!.git", "."], place.absolute, take)
+        late = LATE if ended.timed_out or spent >= MATCHING_SECONDS else ""
         if not found:
-            return Outcome("no files", f"No file matches {arguments.pattern}.")
+            return Outcome("no files", f"No file matches {arguments.pattern}.{late and f' {late}'}")
         cut = f"[cut after {MOST_FILES} files: use a narrower pattern]" if len(found) > MOST_FILES else ""
-        late = "[stopped at the time limit: there may be more]" if ended.timed_out else ""
         many = "more than " if cut or late else ""
         summary = many + counted(min(len(found), MOST_FILES), "file")
         return Outcome(summary, "\n".join(line for line in (*found[:MOST_FILES], cut, late) if line))
@@ -150,7 +157,7 @@ class _Hits:
         if len(self.lines) > MOST_HITS:
             notes.append(f"[cut after {MOST_HITS} hits: search for more, or in one folder]")
         if stopped:
-            notes.append("[stopped at the time limit: there may be more]")
+            notes.append(LATE)
         if self._secret:
             notes.append(f"[{counted(self._secret, 'hit')} in files that may hold secrets not shown]")
         many = "more than " if len(self.lines) > MOST_HITS else ""

@@ -18,6 +18,7 @@ from handrail.workspace.text import LineEnding, Lines, NotText, decode, pick_lin
 
 WHOLE_LIMIT = 1_000_000
 """Bytes of a file that is read, shown or edited as a whole."""
+TOO_LARGE = "too large"
 LINES_LIMIT = 256_000_000
 """Bytes of a file of which single lines can be read; all of it passes through the hash."""
 CHUNK = 1 << 18
@@ -92,10 +93,15 @@ class Workspace:
                 return pick_lines(iter(lambda: file.read(CHUNK), b""), start, end)
 
     def sha256(self, given: str | Place) -> str | None:
-        """The hash of a file's bytes as they are now; None where no regular file can be read."""
+        """The hash of a file's bytes as they are now; None where no regular file can be read.
+
+        Nothing larger than what can be changed is read: the hash is then `TOO_LARGE`, which equals no other.
+        """
         try:
-            with self._opened(self.resolve(given)) as (file, _):
-                return hashlib.file_digest(file, "sha256").hexdigest()
+            with self._opened(self.resolve(given)) as (file, size):
+                data = file.read(WHOLE_LIMIT + 1) if size <= WHOLE_LIMIT else b""
+                fits = size <= WHOLE_LIMIT and len(data) <= WHOLE_LIMIT
+                return hashlib.sha256(data).hexdigest() if fits else TOO_LARGE
         except PathProblem:
             return None
 

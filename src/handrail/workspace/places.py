@@ -32,6 +32,8 @@ SECRET_NAMES = (
     "credentials.toml",
 )
 SECRET_FOLDERS = (".ssh", ".gnupg", ".aws")
+LONGEST_PATH = 4_096
+"""Bytes, as the system has it."""
 EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist")
 """Made to be shared: they look like secrets and are none."""
 
@@ -53,6 +55,9 @@ class Place:
 
 def resolve(root: Path, given: str, state_folders: Iterable[Path]) -> Place:
     """The place that a user's or a model's path means; it need not exist."""
+    if len(given.encode(errors="replace")) > LONGEST_PATH:
+        message = f"A path has at most {LONGEST_PATH:,} bytes; this one is longer: {given[:100]!r}…"
+        raise PathProblem(message, "invalid_arguments")
     try:
         wanted = os.path.normpath(os.path.join(root, given or "."))
         absolute = Path(os.path.realpath(os.path.join(root, given or ".")))

@@ -1,0 +1,52 @@
+"""Work that is done while nothing else happens has an end, whatever it is done on."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.tools.calls import Bench
+
+LONG_NAME = "interfaces_cli_rendering_markdown.py"
+
+
+@pytest.mark.promise("TOOL-15")
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"matcher('{{*,*}}' * 12 + 'Z')('{LONG_NAME}')",
+        "matcher('*a' * 40 + 'b')('a' * 250)",
+        "matcher('{' * 3000 + '}' * 3000)('a')",
+        "text_of_html('<pre>x' * 160_000)",
+        "text_of_html('<pre>x' + ' ' * 900_000 + 'x')",
+        "text_of_html('<title><body>' * 70_000)",
+        "text_of_html('<pre>' * 90_000 + '</textarea>' * 40_000)",
+        "text_of_html('<a ' * 300_000)",
+        "text_of_html('<![' * 300_000)",
+    ],
+)
+def test_what_was_made_to_take_for_ever_does_not(code: str) -> None:
+    imports = (
+        "from handrail.tools.glob_pattern import matcher\nfrom handrail.tools.html_text import text_of_html\n"
+    )
+    subprocess.run([sys.executable, "-c", imports + code], check=True, timeout=20)
+
+
+@pytest.mark.promise("TOOL-15")
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("glob", {"pattern": "*" * 201}),
+        ("read", {"path": "a/" * 500_000}),
+        ("list", {"path": "é" * 2_049}),
+        ("edit", {"path": "a", "edits": [{"search": "a", "replace": "b"}] * 101}),
+    ],
+)
+async def test_arguments_beyond_any_use_are_refused(
+    bench: Bench, tool: str, arguments: dict[str, object]
+) -> None:
+    finished = await bench.call(tool, **arguments)
+    assert finished.error is not None
+    assert finished.error.reason == "invalid_arguments"
+    assert len(finished.content) < 1_000
