@@ -261,13 +261,35 @@ async def test_redirect_is_not_followed(wire: WireFormat) -> None:
     assert "http://elsewhere/" in str(error)
 
 
-@pytest.mark.parametrize(
-    "body", [b"data: {bad json\n\n", b"data: [1]\n\n", b"data: \xff\xfe\n\n", b'data: {"a"\n\n']
-)
+UNREADABLE = [b"data: {bad json\n\n", b"data: [1]\n\n", b"data: \xff\xfe\n\n", b'data: {"a"\n\n']
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
 async def test_unreadable_event_means_retry(wire: WireFormat, body: bytes) -> None:
-    error, _ = await failure(wire, Reply(wire.write(CALL)[:60] + b"\n\n" + body))
+    begun = wire.write(CALL)
+    error, _ = await failure(wire, Reply(begun[: begun.index(b"\n\n") + 2] + body))
     assert isinstance(error, RetryLater)
     assert error.billed
+
+
+@pytest.mark.parametrize(
+    "body", [*UNREADABLE, b"Hello from the portal", b"event: hi\ndata: {}\n\n", b'{"id": 1}', b"\xff\xd8"]
+)
+@pytest.mark.parametrize("step", [0, 1])
+async def test_answer_that_is_something_else_from_the_start_is_given_up(
+    wire: WireFormat, body: bytes, step: int
+) -> None:
+    error, _ = await failure(wire, Reply(body, step=step))
+    assert isinstance(error, GiveUp)
+    assert "base_url" in str(error)
+    assert " ".join(body.decode(errors="replace").split())[:12] in str(error)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 529])
+async def test_server_trouble_says_what_to_do(wire: WireFormat, status: int) -> None:
+    error, _ = await failure(wire, json_reply(status, b'{"error": {"message": "oh"}}'))
+    assert "(oh)" in str(error)
+    assert "or choose another model with --model." in str(error)
 
 
 async def test_event_of_an_unexpected_shape_means_retry(wire: WireFormat) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 from handrail.models.arguments import read_call
 from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Text, Thinking, UsagePart
+from handrail.models.incoming import StreamRefused
 from handrail.models.sendable import given_back, joined, tokens, word
 from handrail.models.sse import ServerEvent
-from handrail.models.wire import StreamRefused
 from handrail.protocol.values import Usage
 
+EVENTS = {"message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"}
 FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -30,7 +31,12 @@ class MessageReader:
         self._blocks: dict[int, dict[str, Any]] = {}
         self._usage: dict[str, int] = {}
         self._stop = ""
+        self._begun = False
         self._done = False
+
+    @property
+    def begun(self) -> bool:
+        return self._begun
 
     @property
     def finished(self) -> bool:
@@ -40,7 +46,9 @@ class MessageReader:
         data = json.loads(event.data)
         if not isinstance(data, dict):
             raise json.JSONDecodeError("an event that is no object", event.data[:80], 0)
-        match data.get("type") or event.name:
+        kind = data.get("type") or event.name
+        self._begun |= kind in EVENTS
+        match kind:
             case "message_start":
                 yield from self._counted(data["message"].get("usage"))
             case "content_block_start":

@@ -7,10 +7,10 @@ from typing import Any
 
 from handrail.models.arguments import read_call
 from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Progress, Text, Thinking, UsagePart
+from handrail.models.incoming import StreamRefused
 from handrail.models.reading import TextReader
 from handrail.models.sendable import given_back, joined, tokens, word
 from handrail.models.sse import ServerEvent
-from handrail.models.wire import StreamRefused
 from handrail.models.written_calls import WrittenCalls
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.values import ToolCall, Usage
@@ -50,7 +50,12 @@ class ChatReader:
         self._written = WrittenCalls(tools)
         self._drafts: dict[int, _Draft] = {}
         self._finish: str = ""
+        self._begun = False
         self._done = False
+
+    @property
+    def begun(self) -> bool:
+        return self._begun
 
     @property
     def finished(self) -> bool:
@@ -58,7 +63,7 @@ class ChatReader:
 
     def read(self, event: ServerEvent) -> Iterator[Part]:
         if event.data.strip() == "[DONE]":
-            self._done = True
+            self._begun = self._done = True
             return
         chunk = json.loads(event.data)
         if not isinstance(chunk, dict):
@@ -66,6 +71,7 @@ class ChatReader:
         if chunk.get("error") or event.name == "error":
             raise StreamRefused(chunk.get("error") or chunk)
         choices = chunk.get("choices")
+        self._begun |= isinstance(choices, list)
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
             yield from self._choice(choices[0])
         if isinstance(chunk.get("usage"), dict):

@@ -110,10 +110,7 @@ def problem(
     if is_unknown_model(refusal):
         return FixRequest(f"{asked.connection} does not know the model {asked.model!r} ({refusal.message}).")
     if status in {408, 409, 425, 429} or status >= 500 or (status == 0 and OVERLOADED.search(raw)):
-        words = "is asked too often" if status == 429 else "is overloaded or broken at the moment"
-        return RetryLater(
-            f"{asked.connection} {words} ({refusal.message or status}).", delay(headers, raw), billed=billed
-        )
+        return RetryLater(_busy(refusal, asked), delay(headers, raw), billed=billed)
     if status == 404:
         return FixRequest(f"{asked.connection} has nothing at this address: check its base_url ({says}).")
     if 300 <= status < 400:
@@ -121,8 +118,22 @@ def problem(
             f"{asked.connection} has moved: set its base_url to {headers.get('location', 'the new one')}."
         )
     if status == 0:
-        return RetryLater(f"The answer ended with an error ({says}).", billed=billed)
+        return RetryLater(
+            f"The answer ended with an error ({says}). Go on later, or choose another model with --model.",
+            billed=billed,
+        )
     return FixRequest(f"The request was refused ({says}, status {status}).")
+
+
+def _busy(refusal: Refusal, asked: Asked) -> str:
+    if refusal.status == 429:
+        words, advice = "is asked too often", "Wait a little and go on"
+    elif asked.local:
+        words, advice = "is overloaded or broken at the moment", "Look at what the server itself says"
+    else:
+        words, advice = "is overloaded or broken at the moment", "Go on later"
+    said = refusal.message or refusal.status or "no reason given"
+    return f"{asked.connection} {words} ({said}). {advice}, or choose another model with --model."
 
 
 def is_unknown_model(refusal: Refusal) -> bool:

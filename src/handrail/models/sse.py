@@ -1,8 +1,10 @@
 """Server-sent events out of raw bytes, right at every byte boundary."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class ServerEvent(NamedTuple):
@@ -10,6 +12,12 @@ class ServerEvent(NamedTuple):
 
     name: str
     data: str
+
+
+def looks_like_events(head: bytes) -> bool:
+    """Whether a stream that begins so, and may be cut here, can be one of server-sent events."""
+    line = head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
+    return any(line.startswith(field) or field.startswith(line) for field in FIELDS)
 
 
 class EventReader:
@@ -26,22 +34,20 @@ class EventReader:
         self._name = ""
         self._data: list[str] = []
 
-    def feed(self, data: bytes) -> list[ServerEvent]:
+    def feed(self, data: bytes) -> Iterator[ServerEvent]:
         """Events that these bytes complete. Raises UnicodeDecodeError where a line is not UTF-8."""
         if not data:
-            return []
+            return
         rest = data[1:] if self._after_cr and data.startswith(b"\n") else data
         self._after_cr = data.endswith(b"\r")
         pieces = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        events = []
         for piece in pieces[:-1]:
             self._line += piece
             event = self._end_line(bytes(self._line))
             self._line.clear()
             if event is not None:
-                events.append(event)
+                yield event
         self._line += pieces[-1]
-        return events
 
     def _end_line(self, line: bytes) -> ServerEvent | None:
         if self._first_line:

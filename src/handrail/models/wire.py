@@ -1,10 +1,10 @@
 """HTTP to a model server: one client a connection, deadlines, the size limit, and every failure as ours."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -13,6 +13,7 @@ from handrail.models.base import Deadlines, Part, RawBytes
 from handrail.models.clock import Clock
 from handrail.models.connections import Connection
 from handrail.models.foreign import foreign_errors, translate
+from handrail.models.incoming import Incoming, Reader, StreamRefused
 from handrail.models.inflate import plain_bytes
 from handrail.models.key_scrub import KeyScrub
 from handrail.models.refusals import (
@@ -24,7 +25,6 @@ from handrail.models.refusals import (
     read_stream_error,
 )
 from handrail.models.sendable import joined
-from handrail.models.sse import EventReader, ServerEvent
 from handrail.protocol.errors import Authenticate, ConfigProblem, FixRequest, GiveUp, ModelProblem, RetryLater
 
 if TYPE_CHECKING:
@@ -37,27 +37,6 @@ MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
 MODEL_LIST_SECONDS = 3.0
 CLOSE_SECONDS = 1.0
 DRAIN_SECONDS = 0.25
-
-
-class StreamRefused(Exception):
-    """An adapter's reader found an error object inside the stream."""
-
-    def __init__(self, error: Any) -> None:
-        super().__init__()
-        self.refusal = read_stream_error(error)
-
-
-class Reader(Protocol):
-    """Turns the events of one answer into parts."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last event has come, so that nothing more need be read."""
-
-    def read(self, event: ServerEvent) -> Iterable[Part]: ...
-
-    def end(self) -> Iterable[Part] | None:
-        """What follows a clean end of the stream; None when the answer is not complete."""
 
 
 class Wire:
@@ -79,9 +58,7 @@ class Wire:
             try:
                 content = _content(body)
                 async with aclosing(self._bytes(path, content, clock, asked)) as stream:
-                    async for part in self._parts(stream, reader):
-                        yield part
-                    for part in self._last(reader):
+                    async for part in self._parts(stream, reader, asked):
                         yield part
                     await _drain(stream)
             except StreamRefused as refused:
@@ -97,8 +74,10 @@ class Wire:
             found.args = (KeyScrub(self._key).words(str(found)),)
             raise
 
-    async def _parts(self, stream: AsyncIterator[bytes], reader: Reader) -> AsyncGenerator[Part, None]:
-        events = EventReader()
+    async def _parts(
+        self, stream: AsyncIterator[bytes], reader: Reader, asked: Asked
+    ) -> AsyncGenerator[Part, None]:
+        incoming = Incoming(reader, self.host, asked.connection)
         received = 0
         async for data in stream:
             if not data:
@@ -107,32 +86,12 @@ class Wire:
             yield RawBytes(data)
             if received > MAX_ANSWER_BYTES:
                 raise GiveUp(f"{self.host} sent more than {MAX_ANSWER_BYTES >> 20} MB for one answer.")
-            for event in events.feed(data):
-                for part in self._read(reader, event):
-                    yield part
-                if reader.finished:
-                    return
-
-    def _read(self, reader: Reader, event: ServerEvent) -> list[Part]:
-        with self._readable():
-            return list(reader.read(event))
-
-    def _last(self, reader: Reader) -> list[Part]:
-        with self._readable():
-            last = reader.end()
-            if last is None:
-                raise RetryLater(f"{self.host} broke off before the answer was complete.", billed=True)
-            return list(last)
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        """What a reader trips over is the server's mistake, and the same request may work."""
-        try:
-            yield
-        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            raise RetryLater(
-                f"{self.host} sent an event that cannot be read ({type(error).__name__}).", billed=True
-            ) from error
+            for part in incoming.feed(data):
+                yield part
+            if reader.finished:
+                break
+        for part in incoming.end():
+            yield part
 
     async def _bytes(
         self, path: str, content: bytes, clock: Clock, asked: Asked
