@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handrail.config.connections import ConnectionSettings
-from handrail.models.choice import Choice, Wishes, choose, choose_for, find_server
+from handrail.models.choice import Choice, Wishes, choose, find_server
 from handrail.models.connect import connect
 from handrail.models.connections import BUILT_IN, Connection, connection, connections, resolve
 from handrail.models.embedded.files import QWEN
@@ -51,7 +51,7 @@ async def test_then_the_first_key_in_order_then_a_server_then_the_doors() -> Non
     keys = dict(KEYS)
     for owner, variable in zip(DEFAULTS, list(keys), strict=True):
         chosen = await choose(Wishes(), environment=keys, find=server)
-        assert chosen == Choice(f"{owner}/{DEFAULTS[owner].main}", f"there is a key in {variable}")
+        assert chosen == Choice(f"{owner}/{DEFAULTS[owner]}", f"there is a key in {variable}")
         keys.pop(variable)
     assert (await choose(Wishes(), environment={}, find=server)).reference == "ollama/qwen"
     with pytest.raises(NoModel) as caught:
@@ -90,18 +90,6 @@ async def test_stored_key_counts_like_one_in_the_environment() -> None:
     assert "stored key" in chosen.why
 
 
-def test_roles_use_what_the_main_models_key_opens() -> None:
-    main = Choice("anthropic/claude-opus-5-5", "named", "main", ("xai/grok-4.7",))
-    fast = choose_for("fast", Wishes(), main)
-    assert fast.reference == f"anthropic/{DEFAULTS['anthropic'].fast}"
-    assert (fast.role, fast.fallbacks) == ("fast", main.fallbacks)
-    assert choose_for("audit", Wishes(), main).reference == main.reference
-    assert choose_for("audit", Wishes(user="gpt-6-sol"), main).reference == "openai/gpt-6-sol"
-    own = {"anthropic": ConnectionSettings(base_url="http://gateway/")}
-    assert choose_for("fast", Wishes(), main, own).reference == main.reference
-    assert choose_for("fast", Wishes(fallbacks=("gpt-9",)), main).fallbacks == ("openai/gpt-9",)
-
-
 @pytest.mark.parametrize(
     ("words", "reference"),
     [
@@ -112,7 +100,7 @@ def test_roles_use_what_the_main_models_key_opens() -> None:
         ("o3-mini", "openai/o3-mini"),
         ("grok-9", "xai/grok-9"),
         ("gemini-9", "gemini/gemini-9"),
-        (" xai ", f"xai/{DEFAULTS['xai'].main}"),
+        (" xai ", f"xai/{DEFAULTS['xai']}"),
     ],
 )
 def test_reference_is_understood(words: str, reference: str) -> None:

@@ -8,7 +8,6 @@ import anyio
 from handrail.config.connections import ConnectionSettings
 from handrail.models.connect import Credential, find_key, no_credential
 from handrail.models.connections import (
-    BUILT_IN,
     EMBEDDED,
     LOCAL_PORTS,
     SCRIPTED,
@@ -20,7 +19,6 @@ from handrail.models.embedded.files import file_for
 from handrail.models.embedded.offer import Offer, find_embedded
 from handrail.models.known import DEFAULTS
 from handrail.protocol.errors import ModelProblem, NoModel
-from handrail.protocol.values import Role
 
 SERVER_SECONDS = 0.5
 
@@ -31,7 +29,7 @@ DOORS = """There is no model to answer. Three ways to one:
 
 
 class Wishes(NamedTuple):
-    """Models asked for, one place each, for one role; empty where nobody said anything."""
+    """Models asked for, one place each; empty where nobody said anything."""
 
     flag: str = ""
     session: str = ""
@@ -46,7 +44,6 @@ class Choice(NamedTuple):
 
     reference: str
     why: str
-    role: Role = "main"
     fallbacks: tuple[str, ...] = ()
 
 
@@ -95,46 +92,30 @@ async def choose(
 ) -> Choice:
     """The main model. Raises NoModel, with the ways out, when there is nothing to answer with."""
     available = connections(settings or {})
-    asked = _asked(wishes, available, role="main")
+    asked = _asked(wishes, available)
     if asked is not None:
         return asked
     fallbacks = _fallbacks(wishes, available)
-    for name, defaults in DEFAULTS.items():
+    for name, model in DEFAULTS.items():
         if find_key(available[name], environment, credential):
             held = [each for each in available[name].key_env if environment.get(each, "").strip()]
             why = f"there is a key in {held[0]}" if held else f"there is a stored key for {name}"
-            return Choice(f"{name}/{defaults.main}", why, "main", fallbacks)
+            return Choice(f"{name}/{model}", why, fallbacks)
     server = await find(available)
     if server is not None:
-        return Choice(server, f"{server.partition('/')[0]} answers on this machine", "main", fallbacks)
+        return Choice(server, f"{server.partition('/')[0]} answers on this machine", fallbacks)
     own = embedded(environment)
     if own.ready:
-        return Choice(own.reference, "no key and no local server found", "main", fallbacks)
+        return Choice(own.reference, "no key and no local server found", fallbacks)
     keys = ", ".join(available[name].key_env[0] for name in DEFAULTS)
     raise NoModel(DOORS.format(keys=keys, embedded=own.advice))
 
 
-def choose_for(
-    role: Role, wishes: Wishes, main: Choice, settings: Mapping[str, ConnectionSettings] | None = None
-) -> Choice:
-    """The model for a role other than main: what was asked, else one that the main model's key opens."""
-    available = connections(settings or {})
-    asked = _asked(wishes, available, role)
-    if asked is not None:
-        return asked
-    fallbacks = _fallbacks(wishes, available) or main.fallbacks
-    owner, _, model = main.reference.partition("/")
-    unchanged = owner in DEFAULTS and available[owner].base_url == BUILT_IN[owner].base_url
-    if role == "fast" and unchanged and DEFAULTS[owner].fast != model:
-        return Choice(f"{owner}/{DEFAULTS[owner].fast}", f"the fast model of {owner}", role, fallbacks)
-    return Choice(main.reference, f"the same as main: {main.why}", role, fallbacks)
-
-
-def _asked(wishes: Wishes, available: Mapping[str, Connection], role: Role) -> Choice | None:
+def _asked(wishes: Wishes, available: Mapping[str, Connection]) -> Choice | None:
     for place, words in PLACES.items():
         reference = getattr(wishes, place)
         if reference:
-            return Choice(_full(reference, available), words, role, _fallbacks(wishes, available))
+            return Choice(_full(reference, available), words, _fallbacks(wishes, available))
     return None
 
 

@@ -146,7 +146,7 @@ def resolve(reference: str, available: Mapping[str, Connection]) -> Resolved:
         return Resolved(connection=available[name], model=model)
     if text in available:
         if text in DEFAULTS:
-            return Resolved(connection=available[text], model=DEFAULTS[text].main)
+            return Resolved(connection=available[text], model=DEFAULTS[text])
         raise UsageProblem(f"{text!r} is a connection; say which of its models: {text}/MODEL.")
     for pattern, owner in BARE_NAMES:
         if re.match(pattern, text) and not slash:

@@ -3,22 +3,14 @@
 import re
 from typing import NamedTuple
 
-
-class Defaults(NamedTuple):
-    """What a connection answers with when nobody named a model."""
-
-    main: str
-    fast: str
-
-
-DEFAULTS: dict[str, Defaults] = {
-    "anthropic": Defaults(main="claude-sonnet-5-5", fast="claude-haiku-5-5"),
-    "openai": Defaults(main="gpt-6.1-terra", fast="gpt-5.4-mini"),
-    "xai": Defaults(main="grok-4.7", fast="grok-4-1-fast-reasoning"),
-    "openrouter": Defaults(main="anthropic/claude-sonnet-5.5", fast="anthropic/claude-haiku-5.5"),
-    "gemini": Defaults(main="gemini-3.8-flash", fast="gemini-3.5-flash-lite"),
+DEFAULTS: dict[str, str] = {
+    "anthropic": "claude-sonnet-5-5",
+    "openai": "gpt-6.1-terra",
+    "xai": "grok-4.7",
+    "openrouter": "anthropic/claude-sonnet-5.5",
+    "gemini": "gemini-3.8-flash",
 }
-"""In the order in which keys are looked for."""
+"""What a connection answers with when nobody named a model, in the order in which keys are looked for."""
 
 BARE_NAMES: tuple[tuple[str, str], ...] = (
     (r"claude-", "anthropic"),

@@ -25,13 +25,6 @@ def priced(usage: Usage, price: Price) -> float:
     return total / MILLION
 
 
-def prepare() -> None:
-    """Load the price list now (about 80 ms), in a thread while an answer streams, so that `cost` need not."""
-    from genai_prices.data_snapshot import get_snapshot
-
-    get_snapshot()
-
-
 def listed_cost(usage: Usage, connection: str, model: str) -> float | None:
     """USD by the bundled list, with its dates and tiers."""
     import genai_prices
