@@ -386,7 +386,7 @@ async def test_an_error_of_the_system_is_told_in_words(bench: Bench) -> None:
     (bench.root / "file").write_text("x")
     finished = await bench.call("write", path="file/below", text="x")
     assert finished.status == "failed"
-    assert "Not a directory" in finished.content
+    assert finished.content == "write failed: Not a directory."
     assert "change_abandoned" in bench.types(3)
 
 

@@ -54,6 +54,19 @@ def test_creating_makes_the_folders_it_needs(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "deep/er/a").stat().st_mode) == 0o666 & ~umask
 
 
+def test_a_folder_that_cannot_be_written_is_named_as_such(tmp_path: Path) -> None:
+    root = tmp_path
+    if os.geteuid() == 0:
+        root = Path("/sys")  # where the administrator cannot create files either
+    tmp_path.chmod(0o555)
+    with pytest.raises(PathProblem) as caught:
+        create_file(root, "file", b"new", change_id="c_1")
+    assert caught.value.reason == "protected_path"
+    assert "cannot be written" in str(caught.value)
+    assert "c_1" not in str(caught.value)
+    assert "Errno" not in str(caught.value)
+
+
 @pytest.mark.promise("WORK-4")
 def test_a_folder_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
     root, outside = tmp_path / "work", tmp_path / "outside"

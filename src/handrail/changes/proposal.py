@@ -137,7 +137,7 @@ def _update(file: TextFile, new: str) -> Proposal:
         raise PathProblem(f"{file.path} already says exactly this.", "no_change", file.path)
     if file.text.strip() and not new.strip():
         raise PathProblem(
-            f"This would leave {file.path} empty. Say what it is to contain, or ask the user to delete it.",
+            f"This would leave {file.path} empty. Say what it is to contain; only the user deletes files.",
             "invalid_arguments",
             file.path,
         )

