@@ -10,6 +10,7 @@ from handrail.policy.facts import Action, Facts, PathFacts, kind_of
 from handrail.protocol.values import Mode
 
 MODES: tuple[Mode, ...] = get_args(Mode)
+CONVERSATION = "can be allowed only in the conversation"
 PYTEST = (("pytest",),)
 
 
@@ -101,6 +102,7 @@ def test_where_nobody_can_be_asked_nothing_is_asked() -> None:
         assert not isinstance(decide(facts), Ask)
 
 
+@pytest.mark.promise("POL-4")
 @pytest.mark.parametrize(
     ("facts", "way"),
     [
@@ -108,7 +110,9 @@ def test_where_nobody_can_be_asked_nothing_is_asked() -> None:
         (run("auto", "make all", answerable=False), '--allow "make"'),
         (run("auto", "a | b", answerable=False), "plain command"),
         (Facts("fetch", "fetch", "auto", answerable=False), "user's own message"),
-        (Facts("ask_user", "ask", "auto", answerable=False), "Decide"),
+        (Facts("ask_user", "ask", "auto", answerable=False), "say what was assumed"),
+        (Facts("read", "look", "auto", path=PathFacts("p", inside=False), answerable=False), CONVERSATION),
+        (Facts("read", "look", "auto", path=PathFacts("p", secret=True), answerable=False), CONVERSATION),
     ],
 )
 def test_a_refusal_for_want_of_somebody_names_the_way(facts: Facts, way: str) -> None:

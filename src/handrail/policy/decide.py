@@ -48,4 +48,4 @@ def _way(facts: Facts) -> str:
         case "fetch":
             return "An address that stands in the user's own message needs no asking."
         case _:
-            return "Work with other files of the workspace."
+            return "It can be allowed only in the conversation, where the user is asked."
