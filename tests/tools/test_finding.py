@@ -88,6 +88,18 @@ async def test_many_and_wide_hits_are_cut(project: Bench) -> None:
     assert len(finished.content) < 13_000
 
 
+@pytest.mark.parametrize(
+    ("there", "summary"),
+    [(50, "50 hits in f"), (51, "more than 50 hits in f"), (111, "more than 50 hits in f")],
+)
+async def test_hits_of_one_file_are_cut_and_said_to_be(project: Bench, there: int, summary: str) -> None:
+    (project.root / "f").write_text("needle\n" * there)
+    finished = await project.call("search", pattern="needle")
+    assert finished.summary == summary
+    assert finished.content.count("needle") == 50
+    assert ("cut after 50 hits in f" in finished.content) is (there > 50)
+
+
 async def test_searching_nowhere_is_refused(project: Bench) -> None:
     finished = await project.call("search", pattern="x", path="nowhere")
     assert finished.status == "refused"

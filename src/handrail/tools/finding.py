@@ -1,6 +1,7 @@
 """The list, glob and search tools."""
 
 import time
+from collections import Counter
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -135,7 +136,7 @@ class _Hits:
     def __init__(self, place: Place) -> None:
         self.lines: list[str] = []
         self.other: list[str] = []
-        self._files: set[str] = set()
+        self._files: Counter[str] = Counter()
         self._secret = 0
         self._show_secrets = place.secret
 
@@ -148,19 +149,23 @@ class _Hits:
         if not self._show_secrets and _may_be_secret(path):
             self._secret += 1
         else:
-            self._files.add(path)
-            self.lines.append(f"{path}:{rest}")
+            self._files[path] += 1
+            if self._files[path] <= MOST_HITS_A_FILE:
+                self.lines.append(f"{path}:{rest}")
         return len(self.lines) <= MOST_HITS
 
     def outcome(self, pattern: str, *, stopped: bool) -> Outcome:
         notes = []
         if len(self.lines) > MOST_HITS:
             notes.append(f"[cut after {MOST_HITS} hits: search for more, or in one folder]")
+        full = [path for path, hits in self._files.items() if hits > MOST_HITS_A_FILE]
+        if full:
+            notes.append(f"[cut after {MOST_HITS_A_FILE} hits in {', '.join(full)}]")
         if stopped:
             notes.append(LATE)
         if self._secret:
             notes.append(f"[{counted(self._secret, 'hit')} in files that may hold secrets not shown]")
-        many = "more than " if len(self.lines) > MOST_HITS else ""
+        many = "more than " if len(self.lines) > MOST_HITS or full or stopped else ""
         shown = self.lines[:MOST_HITS]
         where = next(iter(self._files)) if len(self._files) == 1 else counted(len(self._files), "file")
         summary = f"{many}{counted(len(shown), 'hit')} in {where}" if shown else "no hits"
@@ -170,7 +175,7 @@ class _Hits:
 
 def _words(arguments: SearchArguments, place: Place) -> list[str]:
     words = ["--line-number", "--no-heading", "--with-filename", "--null"]
-    words += [f"--max-columns={COLUMNS}", "--max-columns-preview", f"--max-count={MOST_HITS_A_FILE}"]
+    words += [f"--max-columns={COLUMNS}", "--max-columns-preview", f"--max-count={MOST_HITS_A_FILE + 1}"]
     words += [] if arguments.regex else ["--fixed-strings"]
     words += _only(arguments.glob) if arguments.glob else []
     # The last glob that matches decides, so this one stands last.
