@@ -103,12 +103,30 @@ async def test_truncated_answer_has_no_calls() -> None:
     assert (got.calls, got.finish) == ((), "length")
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'[{"txt": "a"}]', b"\xff"])
-async def test_file_that_is_no_script_says_so(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is not JSON at line 1, column 1"),
+        (b'[\n{"text": }]', "is not JSON at line 2, column 10"),
+        (b"\xff", "is not JSON in UTF-8"),
+        (b"[" * 100_000, "is not JSON in UTF-8"),
+        (b"7", "is not a list of answers"),
+        (b"{}", "is wrong at answers: Field required"),
+        (b"[1]", "is wrong at answers[0]: "),
+        (b'[{"text": "a"}, {"txt": "a"}]', "is wrong at answers[1].txt: "),
+        (b'{"answers": [{"calls": [{"name": 7}]}]}', "is wrong at answers[0].calls[0].name: "),
+    ],
+)
+async def test_file_that_is_no_script_says_where_in_one_sentence(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
     path = tmp_path / "script.json"
     path.write_bytes(content)
-    with pytest.raises(UsageProblem, match=r"script\.json"):
+    with pytest.raises(UsageProblem) as caught:
         ScriptedModel.load(str(path))
+    assert f"the script {path} {words}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "http" not in str(caught.value)
 
 
 async def test_missing_script_says_so(tmp_path: Path) -> None:

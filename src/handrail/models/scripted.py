@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import anyio
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from handrail.models.base import (
     AssistantTurn,
@@ -105,9 +105,6 @@ class Script(Value):
     native_tools: bool = True
 
 
-SCRIPT: TypeAdapter[Script | tuple[ScriptedAnswer, ...]] = TypeAdapter(
-    Script | tuple[ScriptedAnswer, ...], config={"defer_build": True}
-)
 BeforeChunk = Callable[[int, int], Awaitable[None]]
 
 
@@ -133,16 +130,21 @@ class ScriptedModel:
     def load(cls, path: str) -> "ScriptedModel":
         """The model of a script file."""
         try:
-            content = Path(path).read_text(encoding="utf-8")
-            script = SCRIPT.validate_json(content)
+            written = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageProblem(f"the script {path} cannot be read: {error.strerror}") from error
-        except (ValidationError, UnicodeDecodeError) as error:
-            first = str(error).splitlines()
-            raise UsageProblem(
-                f"the script {path} is not a list of answers: {' '.join(first[:3])}"
-            ) from error
-        return cls(script if isinstance(script, Script) else Script(answers=script), f"{SCRIPTED}/{path}")
+        except json.JSONDecodeError as error:
+            place = f"line {error.lineno}, column {error.colno}"
+            raise UsageProblem(f"the script {path} is not JSON at {place}: {error.msg}") from error
+        except (ValueError, RecursionError) as error:
+            raise UsageProblem(f"the script {path} is not JSON in UTF-8") from error
+        if not isinstance(written, list | dict):
+            raise UsageProblem(f"the script {path} is not a list of answers")
+        try:
+            script = Script.model_validate(written if isinstance(written, dict) else {"answers": written})
+        except ValidationError as error:
+            raise UsageProblem(f"the script {path} is wrong at {_first_mistake(error)}") from error
+        return cls(script, f"{SCRIPTED}/{path}")
 
     @property
     def name(self) -> str:
@@ -203,6 +205,12 @@ class ScriptedModel:
 
     async def aclose(self) -> None:
         return None
+
+
+def _first_mistake(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in first["loc"])
+    return f"{place.lstrip('.')}: {first['msg']}"
 
 
 def _pieces(text: str | tuple[str, ...]) -> Sequence[str]:
