@@ -7,6 +7,7 @@ import pytest
 from handrail.context.assemble import assemble
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions, mentioned
 from handrail.context.notes import project_notes
+from handrail.context.prompt import Prompt
 from handrail.context.situation import changed_files, situation
 from handrail.models.base import AssistantTurn, Capabilities, Deadlines, Request, ToolResult, UserTurn
 from handrail.protocol.values import FileSeen, ToolCall
@@ -104,7 +105,7 @@ def test_notes_that_are_links_to_files_outside_or_to_secrets_are_left_out(tmp_pa
             notes = project_notes(folder, cap=10_000)
             assert "hunter2" not in notes
             assert "HOME" not in notes
-    assert "left out" in notes
+    assert "left out" in project_notes(root / "inner", cap=10_000)
 
 
 def test_notes_above_the_repository_are_not_read(tmp_path: Path) -> None:
@@ -148,8 +149,7 @@ def test_a_small_file_seen_in_part_is_named_when_it_changed(tmp_path: Path) -> N
 
 def request_for(entries: list[Entry], cut: Cut, model: str = "m") -> Request:
     return assemble(
-        system="s",
-        tools=(),
+        prompt=Prompt("s", ()),
         cut=cut,
         transcript=entries,
         capabilities=Capabilities(),

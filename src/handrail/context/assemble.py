@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from handrail.context.budget import output_tokens
+from handrail.context.prompt import Prompt
 from handrail.models.base import (
     AssistantTurn,
     Capabilities,
@@ -11,7 +12,6 @@ from handrail.models.base import (
     Message,
     Request,
     ToolResult,
-    ToolSpec,
     UserTurn,
 )
 from handrail.sessions.state import Cut
@@ -23,8 +23,7 @@ SUMMARY = "[Earlier in this session, summarised by Handrail; the full log is kep
 
 def assemble(
     *,
-    system: str,
-    tools: tuple[ToolSpec, ...],
+    prompt: Prompt,
     cut: Cut,
     transcript: Iterable[Entry],
     capabilities: Capabilities,
@@ -39,9 +38,12 @@ def assemble(
     if cut.summary:
         messages.insert(0, UserTurn(SUMMARY.format(summary=cut.summary)))
     return Request(
-        system=secrets.hide(system),
+        system=secrets.hide(prompt.system),
         messages=tuple(_without(secrets, message) for message in _joined(messages)),
-        tools=tools,
+        tools=prompt.tools,
+        paths=prompt.paths,
+        writable=prompt.writable,
+        writing=prompt.writing,
         max_output_tokens=output_tokens(capabilities.context_window, max_output),
         deadlines=deadlines,
         temperature=temperature,

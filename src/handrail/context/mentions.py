@@ -1,7 +1,8 @@
 """`@path` in a message: resolved by code to exact content, no model involved."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import SHOWN_DIGITS, FileSeen
@@ -33,10 +34,17 @@ class Mention(NamedTuple):
 
 def attach_mentions(message: str, workspace: Workspace, cap: int = ATTACHED_CAP) -> Attached:
     """The content of every file and folder that the message mentions."""
+    return attach_files(mentioned(message), workspace, cap, how="user")
+
+
+def attach_files(
+    names: Iterable[str], workspace: Workspace, cap: int, how: Literal["user", "auto"]
+) -> Attached:
+    """The content of files and folders, as many as fit."""
     found: list[Mention] = []
     left = cap
-    for name in mentioned(message):
-        mention = _attach(name, workspace, left)
+    for name in names:
+        mention = _attach(name, workspace, left, how)
         left -= len(mention.fragment.encode(errors="replace"))
         found.append(mention)
     return Attached(
@@ -53,7 +61,7 @@ def mentioned(message: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _attach(name: str, workspace: Workspace, left: int) -> Mention:
+def _attach(name: str, workspace: Workspace, left: int, how: Literal["user", "auto"]) -> Mention:
     try:
         place = workspace.resolve(name)
         if place.absolute.is_dir():
@@ -77,5 +85,5 @@ def _attach(name: str, workspace: Workspace, left: int) -> Mention:
             f"[{file.path} ({size} bytes) did not fit: use the read tool.]",
             unattached=f"{file.path}: {size:,} bytes are too many to attach; the model can read parts of it",
         )
-    seen = FileSeen(path=file.path, sha256=file.sha256, how="user")
+    seen = FileSeen(path=file.path, sha256=file.sha256, how=how)
     return Mention(f"{header}\n{file.text}", (seen,))

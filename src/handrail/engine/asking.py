@@ -114,10 +114,10 @@ async def _ask_once(
         asking, model, started, answer, end=answer.finish or "stop", seconds=time.monotonic() - began
     )
     if not is_storable(answered):
-        problem = GiveUp(f"{model.name} answered with something that cannot be stored. Ask again.")
-        failed = _failed(asking, model, started, answer, problem=problem, delay=None)
+        useless = GiveUp(f"{model.name} answered with something that cannot be stored. Ask again.")
+        failed = _failed(asking, model, started, answer, problem=useless, delay=None)
         session.append(failed, blobs=_kept(answer), settle=[started.message_id])
-        raise problem
+        raise useless
     session.append(answered, blobs=_kept(answer), settle=[started.message_id])
     return answered
 

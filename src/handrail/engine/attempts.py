@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from handrail.changes.undo import undo
+from handrail.context.mentions import Attached
 from handrail.engine.ending import Ending
 from handrail.protocol.errors import LostHold
 from handrail.protocol.events import AttemptStarted, CheckFinished
@@ -19,10 +20,18 @@ FAILED_BEFORE = "An earlier answer was tried and taken back; with it the check g
 class Attempts:
     """Tries answers against the turn's check."""
 
-    def __init__(self, session: Session, workspace: Workspace, checker: Checker) -> None:
+    def __init__(
+        self,
+        session: Session,
+        workspace: Workspace,
+        checker: Checker,
+        attach: Callable[[str], Attached],
+    ) -> None:
+        """`attach` gives the files that go with the output of a failing check."""
         self._session = session
         self._workspace = workspace
         self._checker = checker
+        self._attach = attach
 
     async def until_passed(self, answer: Callable[[], Awaitable[Ending]]) -> Ending:
         """Answered when the check passed; otherwise the files are as they were, and the ending says so."""
@@ -46,13 +55,16 @@ class Attempts:
         parts = [NOW.format(command=self._turn.check, verdict=verdict, output=before.content)]
         if failed:
             parts.append(FAILED_BEFORE.format(output=failed.content))
+        attached = self._attach(before.content)
+        words = "[" + "\n\n".join(parts) + "]"
         self._session.append(
             AttemptStarted(
                 turn_id=self._turn.turn_id,
                 number=number,
                 temperature=temperature(number),
                 keep=self._turn.message_seq,
-                text="[" + "\n\n".join(parts) + "]",
+                text=f"{attached.text}\n\n{words}" if attached.text else words,
+                files=attached.files,
             )
         )
 

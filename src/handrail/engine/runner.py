@@ -54,6 +54,7 @@ from handrail.sessions.handle import Session
 from handrail.workspace.files import Workspace
 
 FLUSH_SECONDS = 0.25
+CANCELLED = {"user": "You cancelled it.", "signal": "It was stopped from outside, by a signal."}
 DEFAULT_WINDOW = Capabilities().context_window
 
 
@@ -88,6 +89,7 @@ class Runner:
         self.bell = bell
         self.begins = begins
         self._scope: anyio.CancelScope | None = None
+        self._why_cancelled = ""
         self._window = DEFAULT_WINDOW
 
     async def run(self) -> None:
@@ -126,7 +128,7 @@ class Runner:
                     pass  # the turn takes it at its next step
                 case Cancel():
                     self.session.append(take=[number])
-                    self._cancel()
+                    self._cancel(CANCELLED[command.by])
                 case Compact() if not busy:
                     self._compact(number)
                 case Compact():
@@ -136,11 +138,12 @@ class Runner:
             if self.session.state.turn and not self._scope and not self._waits:
                 self._go_on(tasks)  # the word it waited for over a restart has come
 
-    def _cancel(self) -> None:
+    def _cancel(self, why: str) -> None:
+        self._why_cancelled = why
         if self._scope:
             self._scope.cancel()
         else:
-            self._end("cancelled", "You cancelled it.")
+            self._end("cancelled", why)
 
     def _facts(self, command: Command) -> list[Event]:
         """What a command makes true; nothing when it came too late."""
@@ -251,7 +254,7 @@ class Runner:
     def _cancelled(self, *, by_user: bool) -> None:
         state = self.session.state
         if by_user:
-            self._end("cancelled", "You cancelled it.")
+            self._end("cancelled", self._why_cancelled)
         elif not (state.approvals or state.questions):
             self._end("interrupted", "Handrail was closed; /continue goes on from there.")
         # else it waits for the user's word, and can go on with it after a restart

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from handrail.context.assemble import assemble
 from handrail.context.budget import fixed_tokens, output_tokens
 from handrail.context.compaction import Size, compact, is_due, size_of
+from handrail.context.prompt import Prompt
 from handrail.engine.asking import Asking, ask
 from handrail.engine.attempts import Attempts
 from handrail.engine.ending import Ending
@@ -19,7 +20,6 @@ from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.gate import Gate
 from handrail.tools.secrets import Secrets
-from handrail.tools.toolbox import Toolbox
 
 
 class Turn:
@@ -31,8 +31,7 @@ class Turn:
         session: Session,
         asking: Asking,
         gate: Gate,
-        toolbox: Toolbox,
-        system: str,
+        prompt: Prompt,
         limits: Limits,
         deadlines: Deadlines,
         take_steering: Callable[[], None],
@@ -42,8 +41,7 @@ class Turn:
         self.session = session
         self.asking = asking
         self.gate = gate
-        self.toolbox = toolbox
-        self.system = system
+        self.prompt = prompt
         self.limits = limits
         self.deadlines = deadlines
         self.take_steering = take_steering
@@ -68,6 +66,8 @@ class Turn:
     async def _until_answered(self) -> Ending:
         while True:
             await self._run_calls()
+            if self._turn.check and self._turn.made and self.asking.models[0].capabilities.one_action:
+                return Ending("answered")  # the check says more than another answer, and sooner
             if ending := self._must_end():
                 return ending
             self.take_steering()
@@ -106,8 +106,7 @@ class Turn:
 
     def _request(self, model: Model) -> Request:
         return assemble(
-            system=self.system,
-            tools=self.toolbox.specs(self.session.state.mode),
+            prompt=self.prompt,
             cut=self.session.state.cut,
             transcript=self.session.transcript,
             capabilities=model.capabilities,
@@ -132,7 +131,7 @@ class Turn:
         return event is not None
 
     def _size(self) -> Size:
-        fixed = fixed_tokens(self.system, self.toolbox.specs(self.session.state.mode))
+        fixed = fixed_tokens(self.prompt.system, self.prompt.tools)
         return size_of(fixed, self.session.state, self.session.transcript)
 
     @property

@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 from handrail.config.settings import Settings
 from handrail.context.budget import shown_characters
+from handrail.context.mentions import Attached
 from handrail.context.notes import project_notes
+from handrail.context.prompt import Prompt
 from handrail.context.prompts import system_prompt
+from handrail.context.small import attach_relevant, small_prompt
 from handrail.engine.answerers import Answerers
 from handrail.engine.asking import Asking, Retries
 from handrail.engine.asking_user import SessionAsker
@@ -53,7 +56,7 @@ class Turns:
         models = await self._answerers.models(session)
         secrets = self._answerers.secrets()
         window = min(model.capabilities.context_window for model in models)
-        notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
+        prompt = self._prompt(session, models[0])
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         return Turn(
             session=session,
@@ -68,8 +71,7 @@ class Turns:
                 shown_characters=shown_characters(window, most=16_000, share=6),
                 secrets=secrets,
             ),
-            toolbox=self._toolbox,
-            system=system_prompt(str(self._workspace.root), platform.system(), notes),
+            prompt=prompt,
             secrets=secrets,
             limits=Limits(
                 steps=limits.steps,
@@ -81,9 +83,26 @@ class Turns:
             deadlines=Deadlines(whole=limits.answer_seconds),
             take_steering=take_steering,
             attempts=Attempts(
-                session, self._workspace, Checker(session, self._workspace, self._toolbox.run_tool, secrets)
+                session,
+                self._workspace,
+                Checker(session, self._workspace, self._toolbox.run_tool, secrets),
+                attach=self._attach(prompt),
             ),
         )
+
+    def _prompt(self, session: Session, model: Model) -> Prompt:
+        tools = self._toolbox.specs(session.state.mode)
+        if model.capabilities.one_action:
+            checked = bool(session.state.turn and session.state.turn.check)
+            return small_prompt(self._workspace, tools, checked=checked)
+        notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
+        return Prompt(system_prompt(str(self._workspace.root), platform.system(), notes), tools)
+
+    def _attach(self, prompt: Prompt) -> Callable[[str], Attached]:
+        """What goes with a check's output: a small model is given the files, others read them."""
+        if not prompt.paths:
+            return lambda _: Attached("", ())
+        return lambda output: attach_relevant(self._workspace, prompt, output)
 
 
 def price(model: Model, usage: Usage) -> float | None:

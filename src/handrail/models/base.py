@@ -70,6 +70,11 @@ class Request:
     max_output_tokens: int = 16_384
     temperature: float | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
+    paths: tuple[str, ...] = ()
+    """Files there are, for models that can only name one of them."""
+    writable: tuple[str, ...] = ()
+    """Those of them that `writing` tools may name."""
+    writing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,8 @@ class Capabilities:
     schema_output: bool = False
     images: bool = False
     thinking: bool = False
+    one_action: bool = False
+    """Small and slow: short prompts, one action of a closed schema at a time."""
     price: Price | None = None
     """None: not known. A local server costs nothing and says so with zeros."""
 

@@ -31,8 +31,9 @@ async def connect(
         return ScriptedModel.load(reference.partition("/")[2])
     if reference.partition("/")[0] == EMBEDDED:
         from handrail.models.embedded.model import embedded_model
+        from handrail.models.one_action import OneActionModel
 
-        return embedded_model(reference, environment)
+        return OneActionModel(embedded_model(reference, environment))
     connection, model = resolve(reference, connections(settings or {}))
     key = find_key(connection, environment, credential)
     if not key and connection.key_env and not connection.local:

@@ -25,6 +25,7 @@ class Cancel(Value):
     """Stop the running turn; what was done stays done."""
 
     type: Literal["cancel"] = "cancel"
+    by: Literal["user", "signal"] = "user"
 
 
 class AnswerApproval(Value):

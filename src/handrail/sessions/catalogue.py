@@ -21,6 +21,8 @@ class SessionInfo(NamedTuple):
     cost_usd: float
     running: bool
     deleted: bool
+    copied: str = ""
+    """`fork` or `import`, for one that came from another session."""
 
 
 def list_sessions(log: Log, *, deleted: bool = False) -> list[SessionInfo]:
@@ -44,6 +46,7 @@ def _info(log: Log, head: Head) -> SessionInfo:
         label.cost_usd,
         label.running,
         label.deleted,
+        label.copied,
     )
 
 

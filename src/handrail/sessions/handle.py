@@ -197,6 +197,7 @@ class Label(BaseModel):
     cost_usd: float = 0.0
     deleted: bool = False
     running: bool = False
+    copied: str = ""
 
 
 def label_of(state: State) -> Label:
@@ -207,6 +208,7 @@ def label_of(state: State) -> Label:
         cost_usd=state.cost_usd,
         deleted=state.deleted,
         running=state.turn is not None,
+        copied=state.copied,
     )
 
 

@@ -6,6 +6,7 @@ from handrail.protocol.events import (
     Answered,
     ApprovalAnswered,
     ApprovalAsked,
+    AttemptStarted,
     Compacted,
     CompactionUndone,
     ModelSet,
@@ -65,6 +66,8 @@ class State(BaseModel):
     models: dict[Role, str] = {}
     deleted: bool = False
     forked_from: str = ""
+    copied: str = ""
+    """`fork` or `import`, for one that came from another session."""
     turns: int = 0
     last_model: str = ""
     turn: TurnState | None = None
@@ -118,7 +121,7 @@ class State(BaseModel):
             case TurnFinished() as event:
                 self.turn, self.last_finish = None, event.reason
                 self.approvals, self.questions, self.decided, self.told = {}, {}, {}, {}
-            case ToolFinished() as event:
+            case ToolFinished() | AttemptStarted() as event:
                 self.files.saw(event.files, self.turns)
             case Answered() | RequestFailed() as event:
                 self._count(event)
@@ -175,6 +178,7 @@ class State(BaseModel):
                 self.session_id, self.workspace, self.mode = event.session_id, event.workspace, event.mode
                 self.forked_from = event.forked_from
             case SessionCopied() as event:
+                self.copied = event.how
                 self._copied(event)
             case SessionRenamed() as event:
                 self.title, self.named = event.title, True

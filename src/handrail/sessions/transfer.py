@@ -55,9 +55,8 @@ def fork(log: Log, session_id: str, turn: int | None) -> str:
             if turns == turn:
                 break
     if turn is not None and turns != turn:
-        raise UsageProblem(
-            f"Session {session_id} has {turns} finished turns; there is no turn {turn} to fork at."
-        )
+        count = f"{turns} finished turn{'s' * (turns != 1)}"
+        raise UsageProblem(f"Session {session_id} has {count}; there is no turn {turn} to fork at.")
     started = load_event(kept[0].version, kept[0].data)
     forked = new_id("s")
     first = started.model_copy(
@@ -86,14 +85,17 @@ def export_lines(log: Log, session_id: str) -> Iterator[str]:
     yield json.dumps({"end": count, "blobs": kept})
 
 
+class Broken(ValueError):
+    """What is wrong with an export, in words for the user."""
+
+
 def import_lines(log: Log, lines: Iterable[str]) -> str:
     """The id of the session that the lines hold: its own where that is free, else a new one."""
     try:
         session_id, rows, blobs = _read(lines)
     except (ValueError, KeyError, TypeError, IndexError, zlib.error, ValidationError) as error:
-        raise UsageProblem(
-            f"This is not a whole export of a session ({error}). Nothing was imported."
-        ) from error
+        why = f": {error}" if isinstance(error, Broken) else ""
+        raise UsageProblem(f"This is not a whole export of a session{why}. Nothing was imported.") from error
     if log.head(session_stream(session_id)):
         session_id = new_id("s")
         started = load_event(rows[0].version, rows[0].data)
@@ -107,9 +109,9 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
     iterator = iter(lines)
     head = json.loads(next(iterator, "{}"))
     if not isinstance(head, dict) or head.get("handrail_export") != FORMAT:
-        raise ValueError("its first line does not say so")
+        raise Broken("its first line does not say so")
     if not SESSION_ID.fullmatch(head["session"]):
-        raise ValueError("it has no proper id")
+        raise Broken("it has no proper id")
     stream = session_stream(head["session"])
     rows: list[NewRow] = []
     blobs: list[bytes] = []
@@ -120,7 +122,7 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
             row = _row(stream, item)
             before = row_hash(before, row)
             if before != row.hash or row.seq != len(rows) + 1:
-                raise ValueError(f"event {len(rows) + 1} is not as it was written")
+                raise Broken(f"event {len(rows) + 1} is not as it was written")
             _check(row, state)
             rows.append(NewRow(row.type, row.version, row.data))
         elif "blob" in item:
@@ -128,22 +130,22 @@ def _read(lines: Iterable[str]) -> tuple[str, list[NewRow], list[bytes]]:
         else:
             end = item
     if end != {"end": len(rows), "blobs": len(blobs)} or not rows:
-        raise ValueError("it ends too early")
+        raise Broken("it ends too early")
     if not isinstance(load_event(rows[0].version, rows[0].data), SessionStarted):
-        raise ValueError("it does not begin with the start of a session")
+        raise Broken("it does not begin with the start of a session")
     return head["session"], rows, blobs
 
 
 def _check(row: Row, state: State) -> None:
     """Fold the event as opening the session will: what would not open is not imported."""
     if not 1 <= row.version <= VERSION:
-        raise ValueError(f"event {row.seq} is of a version that this Handrail does not know")
+        raise Broken(f"event {row.seq} is of a version that this Handrail does not know")
     one = recorded(row)
     points_at = {"compacted": "upto", "attempt_started": "keep"}.get(one.event.type)
     if one.event.type != row.type or (points_at and not 0 <= getattr(one.event, points_at) < row.seq):
-        raise ValueError(f"event {row.seq} contradicts itself")
+        raise Broken(f"event {row.seq} contradicts itself")
     if not is_storable(one.event):
-        raise ValueError(f"event {row.seq} holds something that is no value")
+        raise Broken(f"event {row.seq} holds something that is no value")
     state.apply(one)
 
 
@@ -151,7 +153,7 @@ def _unpacked(text: str) -> bytes:
     packed = zlib.decompressobj()
     data = packed.decompress(base64.b64decode(text, validate=True), LARGEST_BLOB)
     if not packed.eof:
-        raise ValueError("a content in it is too large or cut off")
+        raise Broken("a content in it is too large or cut off")
     return data
 
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from handrail.protocol.events.base import EventBase
+from handrail.protocol.values import FileSeen
 
 
 class CheckStarted(EventBase):
@@ -37,3 +38,5 @@ class AttemptStarted(EventBase):
     keep: int
     """Sequence number of the message that began the turn."""
     text: str
+    files: tuple[FileSeen, ...] = ()
+    """Versions of files that `text` shows."""

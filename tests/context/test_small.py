@@ -1,0 +1,43 @@
+"""What a small model is shown: short, only what matters, and only paths that there are."""
+
+from pathlib import Path
+
+import pytest
+
+from handrail.context.small import ATTACHED, attach_relevant, small_prompt
+from handrail.tools.toolbox import Toolbox
+from handrail.workspace.files import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    (tmp_path / "cart.py").write_text("def total():\n    return 1\n")
+    (tmp_path / "tax.py").write_text("RATE = 19\n")
+    (tmp_path / "big.py").write_text("x = 1\n" * 5_000)
+    (tmp_path / "test_cart.py").write_text("import cart\n")
+    (tmp_path / "CHECK").write_text("true\n")
+    (tmp_path / ".env").write_text("KEY=1\n")
+    (tmp_path / "picture.png").write_bytes(b"\x00")
+    return Workspace(tmp_path)
+
+
+def test_prompt_is_small_and_names_only_files_that_can_be_used(workspace: Workspace) -> None:
+    prompt = small_prompt(workspace, Toolbox().specs("auto"), checked=True)
+    assert len(prompt.system) + sum(len(str(tool)) for tool in prompt.tools) < 1_600
+    assert [tool.name for tool in prompt.tools] == ["read", "write", "run"]
+    assert set(prompt.paths) == {"cart.py", "tax.py", "big.py", "test_cart.py"}
+    assert set(prompt.writable) == {"cart.py", "tax.py"}
+    assert "test_cart.py" in small_prompt(workspace, (), checked=False).writable
+
+
+def test_modes_that_only_read_offer_only_reading(workspace: Workspace) -> None:
+    prompt = small_prompt(workspace, Toolbox().specs("explore"), checked=False)
+    assert [tool.name for tool in prompt.tools] == ["read"]
+
+
+def test_files_named_in_the_output_come_first_and_all_of_it_is_short(workspace: Workspace) -> None:
+    prompt = small_prompt(workspace, (), checked=True)
+    attached = attach_relevant(workspace, prompt, 'File "test_cart.py", line 3: total() is 1')
+    assert [seen.path for seen in attached.files] == ["cart.py", "test_cart.py", "tax.py"]
+    assert all(seen.whole and seen.how == "auto" for seen in attached.files)
+    assert len(attached.text) < ATTACHED

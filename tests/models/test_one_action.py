@@ -1,0 +1,102 @@
+"""One action at a time: what a small model may say, and how it is read."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.models.base import (
+    AssistantTurn,
+    CallPart,
+    Finished,
+    Part,
+    Request,
+    Text,
+    ToolResult,
+    ToolSpec,
+    UserTurn,
+)
+from handrail.models.one_action import ActionReader, OneActionModel, as_one_action
+from handrail.models.reading import collect
+from handrail.models.scripted import ScriptedModel
+from handrail.protocol.values import ToolCall
+
+pytestmark = pytest.mark.anyio
+
+READ = ToolSpec("read", "Show a file.", {"properties": {"path": {}, "start": {}}, "required": ["path"]})
+WRITE = ToolSpec("write", "Write a file.", {"properties": {}, "required": ["path", "text"]})
+
+
+def request(*messages: Any) -> Request:
+    return Request(
+        system="Be brief.",
+        messages=messages or (UserTurn("fix it"),),
+        tools=(READ, WRITE),
+        paths=("a.py", "test_a.py"),
+        writable=("a.py",),
+        writing=("write",),
+    )
+
+
+def test_schema_leaves_only_actions_and_paths_that_there_are() -> None:
+    schema = as_one_action(request()).output_schema
+    assert schema
+    read, write, answer = schema["oneOf"]
+    assert read["properties"] == {"action": {"const": "read"}, "path": {"enum": ["a.py", "test_a.py"]}}
+    assert write["properties"]["path"] == {"enum": ["a.py"]}
+    assert list(write["properties"]) == ["action", "path", "text"]
+    assert answer["required"] == ["action", "text"]
+
+
+def test_earlier_calls_and_results_are_words() -> None:
+    call = ToolCall(id="c", name="read", arguments={"path": "a.py"})
+    asked = as_one_action(
+        request(
+            UserTurn("fix it"),
+            AssistantTurn("", (call,)),
+            ToolResult("c", "read", "x = 1"),
+            AssistantTurn("done"),
+        )
+    )
+    assert asked.tools == ()
+    assert [getattr(message, "text", "") for message in asked.messages] == [
+        "fix it",
+        '{"action": "read", "path": "a.py"}',
+        "Result of read:\nx = 1",
+        '{"action": "answer", "text": "done"}',
+    ]
+
+
+async def test_action_becomes_a_call_and_answer_becomes_text() -> None:
+    acting = json.dumps({"action": "write", "path": "a.py", "text": "x = 2\n"})
+    model = OneActionModel(ScriptedModel([{"text": [acting[:20], acting[20:]]}]))
+    answer = await collect(model.stream(request()))
+    assert (answer.text, answer.finish) == ("", "tool_calls")
+    assert [(call.name, call.arguments) for call in answer.calls] == [
+        ("write", {"path": "a.py", "text": "x = 2\n"})
+    ]
+    model = OneActionModel(ScriptedModel([{"text": [json.dumps({"action": "answer", "text": "Hi"})]}]))
+    answer = await collect(model.stream(request()))
+    assert (answer.text, answer.calls, answer.finish) == ("Hi", (), "stop")
+
+
+async def test_action_that_was_cut_off_is_no_call() -> None:
+    cut = '{"action": "write", "path": "a.py", "text": "x ='
+    model = OneActionModel(ScriptedModel([{"text": [cut], "finish": "length"}]))
+    answer = await collect(model.stream(request()))
+    assert (answer.calls, answer.finish) == ((), "length")
+
+
+@given(st.text(), st.integers(min_value=1, max_value=7), st.booleans())
+def test_words_of_an_answer_stream_as_they_are(words: str, step: int, ascii_only: bool) -> None:
+    words = words.encode("utf-8", "ignore").decode()
+    written = json.dumps({"action": "answer", "text": words}, ensure_ascii=ascii_only)
+    reader = ActionReader()
+    shown = "".join(reader.feed(written[at : at + step]) for at in range(0, len(written), step))
+    last: list[Part] = list(reader.end("stop"))
+    text = shown + "".join(part.text for part in last if isinstance(part, Text))
+    assert text == words
+    assert last[-1] == Finished("stop")
+    assert not any(isinstance(part, CallPart) for part in last)
