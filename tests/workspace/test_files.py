@@ -74,6 +74,49 @@ def test_pipes_sockets_and_devices_are_never_opened(workspace: Workspace, tmp_pa
             assert "never opened" in str(problem_of(workspace, name))
 
 
+READ_AFTER_A_SWAP = """
+import os, sys
+from pathlib import Path
+from handrail.protocol.errors import PathProblem
+from handrail.workspace.files import Workspace
+root, kind = Path(sys.argv[1]), sys.argv[2]
+real = os.lstat
+
+def lstat(path, **options):
+    found = real(path, **options)
+    if Path(path) == root / "file":
+        os.unlink(path)
+        os.mkfifo(path) if kind == "pipe" else os.symlink(root / "secret", path)
+    return found
+
+place = Workspace(root).resolve("file")
+os.lstat = lstat
+try:
+    print(Workspace(root).read(place).text)
+except PathProblem as problem:
+    print(problem.reason)
+"""
+
+
+@pytest.mark.promise("WORK-2")
+@pytest.mark.parametrize(("kind", "reason"), [("pipe", "not_text"), ("link", "protected_path")])
+def test_what_takes_the_place_of_a_file_before_it_is_opened_is_neither_waited_for_nor_followed(
+    workspace: Workspace, kind: str, reason: str
+) -> None:
+    """In a process of its own, which has a deadline: opening a pipe waits until somebody writes to it."""
+    (workspace.root / "file").write_text("harmless")
+    (workspace.root / "secret").write_text("secret")
+    done = subprocess.run(
+        [sys.executable, "-c", READ_AFTER_A_SWAP, str(workspace.root), kind],
+        env=os.environ | {"PYTHONPATH": "src"},
+        capture_output=True,
+        check=True,
+        timeout=20,
+        text=True,
+    )
+    assert done.stdout.strip() == reason
+
+
 def test_a_large_file_is_refused_whole_and_read_by_lines(workspace: Workspace) -> None:
     (workspace.root / "big.txt").write_text("".join(f"line {n}\n" for n in range(1, 200_001)))
     problem = problem_of(workspace, "big.txt")
