@@ -142,6 +142,23 @@ def test_events_that_would_not_open_again_are_not_imported(tmp_path: Path) -> No
     log.close()
 
 
+@pytest.mark.promise("SESS-4")
+def test_a_fork_of_an_imported_session_gives_what_was_imported_no_more_weight(
+    log: Log, tmp_path: Path
+) -> None:
+    session = session_of(log, 1)
+    session.append(ModeSet(mode="auto"), *turn(2))
+    other = open_log(tmp_path / "other")
+    imported = Session(other, import_lines(other, export_lines(log, "s_1"))).load()
+    for number in (1, 2, None):
+        assert Session(other, fork(other, imported.id, number)).load().state.mode == "ask"
+    assert imported.try_hold()
+    imported.append(ModeSet(mode="edit"), *turn(3))
+    assert Session(other, fork(other, imported.id, 3)).load().state.mode == "edit"
+    assert Session(other, fork(other, imported.id, 2)).load().state.mode == "ask"
+    other.close()
+
+
 def test_broken_exports_import_nothing(log: Log, tmp_path: Path) -> None:
     session_of(log, 1)
     lines = list(export_lines(log, "s_1"))

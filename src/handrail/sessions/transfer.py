@@ -36,9 +36,8 @@ SESSION_ID = re.compile(r"\w{1,40}", re.ASCII)
 LARGEST_BLOB = 64_000_000
 
 
-def events_of(log: Log, stream: str) -> Iterator[tuple[Row, Recorded]]:
-    """All events of a stream, page by page, each checked."""
-    after = 0
+def events_of(log: Log, stream: str, after: int = 0) -> Iterator[tuple[Row, Recorded]]:
+    """All events of a stream, or those after one, page by page, each checked."""
     while rows := log.read(stream, after=after, limit=PAGE):
         yield from ((row, recorded(row)) for row in rows)
         after = rows[-1].seq
@@ -63,8 +62,14 @@ def fork(log: Log, session_id: str, turn: int | None) -> str:
         update={"session_id": forked, "forked_from": session_id, "forked_at": end or 1}
     )
     rows = [NewRow(first.type, VERSION, dump_event(first)), *kept[1 : end or 1]]
-    _store(log, forked, rows, SessionCopied(how="fork"), blobs=())
+    # What ends before the word of its import is somebody else's, in the fork too.
+    imported = any(_is_import(one) for _, one in events_of(log, session_stream(session_id), after=end or 1))
+    _store(log, forked, rows, SessionCopied(how="import" if imported else "fork"), blobs=())
     return forked
+
+
+def _is_import(one: Recorded) -> bool:
+    return isinstance(one.event, SessionCopied) and one.event.how == "import"
 
 
 def export_lines(log: Log, session_id: str) -> Iterator[str]:
