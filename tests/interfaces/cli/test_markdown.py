@@ -70,3 +70,38 @@ def test_an_unfinished_line_is_there_before_its_end() -> None:
     markdown = Markdown(60)
     assert markdown.feed("finished\nunfin") == render("finished", 60)
     assert [plain(row) for row in markdown.unfinished()] == ["unfin"]
+
+
+TABLE = """\
+| name | what it is |
+|---|:--|
+| `a` | short |
+| longer name | a text that is much too long to stand on one line of a narrow terminal |
+"""
+
+
+def test_a_table_is_aligned_and_its_long_cells_are_wrapped() -> None:
+    rows = render(f"Before.\n{TABLE}After.", 49, colour=False)
+    assert "\n".join(plain(row) for row in rows) == snapshot("""\
+Before.
+name         what it is
+-----------  ------------------------------------
+`a`          short
+longer name  a text that is much too long to
+             stand on one line of a narrow
+             terminal
+After.\
+""")
+
+
+def test_a_table_that_streams_can_be_seen_and_is_given_out_once() -> None:
+    markdown = Markdown(79)
+    assert [row for part in TABLE for row in markdown.feed(part)] == []
+    assert "longer name" in "".join(plain(row) for row in markdown.unfinished())
+    shown = [plain(row) for row in markdown.feed("\nAfter.\n") + markdown.close()]
+    assert sum("longer name" in row for row in shown) == 1
+    assert shown[-1] == "After."
+
+
+def test_bars_that_are_no_table_stay_as_they_are() -> None:
+    assert [plain(row) for row in render("| a | b\nnot", 79)] == ["| a | b", "not"]

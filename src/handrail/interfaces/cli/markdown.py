@@ -1,7 +1,8 @@
-"""Markdown line by line: a line is styled and given out as soon as it is finished."""
+"""Markdown line by line: a line is styled and given out as soon as it is finished, a table as a whole."""
 
 import re
 
+from handrail.interfaces.cli import tables
 from handrail.interfaces.cli.styles import (
     ACCENT,
     BOLD,
@@ -38,6 +39,7 @@ class Markdown:
         self.colour = colour
         self.rest = ""
         self._fence = ""
+        self._table: list[str] = []
 
     def feed(self, text: str) -> list[Line]:
         """The lines that this text finishes."""
@@ -47,14 +49,28 @@ class Markdown:
     def close(self) -> list[Line]:
         """The last line, when it had no end of its own."""
         rest, self.rest = self.rest, ""
-        return self._finish(rest) if rest else []
+        return (self._finish(rest) if rest else []) + self._end_table()
 
     def unfinished(self) -> list[Line]:
         """How the unfinished line looks now."""
-        return self._styled(self.rest) if self.rest else []
+        return self._laid_out() + (self._styled(self.rest) if self.rest else [])
 
     def _finish(self, text: str) -> list[Line]:
         text = text.rstrip("\r")
+        if not self._fence and tables.is_row(text):
+            # A table is laid out when all of it is known.
+            self._table.append(text)
+            return []
+        return self._end_table() + self._finish_other(text)
+
+    def _end_table(self) -> list[Line]:
+        rows, self._table = self._laid_out(), []
+        return rows
+
+    def _laid_out(self) -> list[Line]:
+        return tables.render(self._table, self.width, lambda text: _inline(text, colour=self.colour))
+
+    def _finish_other(self, text: str) -> list[Line]:
         mark = FENCE.match(text)
         if not self._fence and mark:
             self._fence = mark[1]
