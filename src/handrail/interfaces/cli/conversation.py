@@ -16,6 +16,7 @@ from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.approvals import whole
 from handrail.interfaces.cli.completion import MessageCompleter
 from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
+from handrail.interfaces.cli.program import elsewhere, program
 from handrail.interfaces.cli.prompt import Prompt
 from handrail.interfaces.cli.rendering import note
 from handrail.interfaces.cli.screen import Screen
@@ -85,7 +86,8 @@ class Conversation:
             await self._prompt.run()
             self._tasks.cancel_scope.cancel()
         if self.session_id and self.app.state(self.session_id).turns:
-            self._prompt.write([line((DIM, f"`handrail resume {self.session_id}` goes on here."))])
+            again = f"{program()} resume {self.session_id}{elsewhere(self.app.workspace.root)}"
+            self._prompt.write([line((DIM, f"`{again}` goes on here."))])
 
     # What slash commands use
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handrail import __version__
-from handrail.interfaces.cli.styles import ACCENT, BAD, BOLD, DIM, Line, beside, line, wrap
+from handrail.interfaces.cli.styles import ACCENT, BAD, BOLD, DIM, Line, beside, length, line, wrap
 from handrail.protocol.errors import NoModel
 
 if TYPE_CHECKING:
@@ -19,18 +19,36 @@ async def welcome(app: "App", session_id: str, width: int) -> list[Line]:
     mode = app.state(session_id).mode if session_id else app.settings.mode
     tree = await tree_of(app)
     left = line((BOLD, "handrail"), f" {__version__}  {short(root)}", (DIM, f"  {tree}" if tree else ""))
+    why, missing = "", list[Line]()
     try:
         chosen = await app.chosen_model(session_id)
-        model: Line = line((DIM, "model "), (ACCENT, chosen.reference), (DIM, f" ({chosen.why})"))
-        missing: list[Line] = []
+        model, why = line((DIM, "model "), (ACCENT, short_model(chosen.reference))), f" ({chosen.why})"
     except NoModel as problem:
         model = line((DIM, "model "), (BAD, "none"))
-        missing = [row for text in str(problem).splitlines() for row in wrap(line(text), width, "    ")]
+        told = [*str(problem).splitlines(), "Then choose it here: /model connection/name"]
+        missing = [row for text in told for row in wrap(line(text), width, "    ")]
     confined = (await app.sandbox()).title()
-    right = (*model, *line((DIM, "   mode "), (ACCENT, mode), (DIM, f"   {confined}")))
+    rest = line((DIM, "   mode "), (ACCENT, mode), (DIM, f"   {confined}"))
     told = [text for notice in app.notices for text in notice.splitlines()]
     notices = [row for text in told for row in wrap(line((BOLD, text)), width, "  ")]
-    return [*beside(left, right, width), *missing, *notices]
+    return [*heading(left, (*model, *line((DIM, why)), *rest), (*model, *rest), width), *missing, *notices]
+
+
+def heading(left: Line, right: Line, shorter: Line, width: int) -> list[Line]:
+    """Both on one line, or below each other; the second one shorter, or broken at words, to fit."""
+    if length(right) > width or (
+        length(left) + 2 + length(right) > width >= length(left) + 2 + length(shorter)
+    ):
+        right = shorter
+    if length(right) <= width >= length(left):
+        return beside(left, right, width)
+    return [*wrap(left, width, "  "), *wrap(right, width, "  ")]
+
+
+def short_model(reference: str) -> str:
+    """`connection/name`; of a name that is a path only its last part."""
+    connection, _, name = reference.partition("/")
+    return f"{connection}/{name.rpartition('/')[2]}" if name.startswith(("/", "~", ".")) else reference
 
 
 def short(path: Path) -> str:
