@@ -135,6 +135,7 @@ def test_a_signal_cancels_cleanly(number: signal.Signals, workspace: Path, tmp_p
     assert process.returncode == 130
     last = json.loads(out.splitlines()[-1])
     assert (last["type"], last["reason"]) == ("turn_finished", "cancelled")
+    assert ("from outside" in last["detail"]) == (number == signal.SIGTERM)
     assert error == ""
 
 

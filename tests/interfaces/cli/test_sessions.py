@@ -25,6 +25,7 @@ def session(workspace: Path, model: str, *messages: str) -> str:
 def test_sessions_are_listed_with_title_and_turns(tmp_path: Path, model: str) -> None:
     found = session(tmp_path, model, "why does it fail?", "go on")
     listed = run("sessions", cwd=tmp_path).stdout
+    assert listed.splitlines()[0].split() == ["session", "last", "used", "cost", "title"]
     assert found in listed
     assert "2 turns" in listed
     assert "why does it fail?" in listed
@@ -34,7 +35,8 @@ def test_a_session_is_renamed_deleted_and_brought_back(tmp_path: Path, model: st
     found = session(tmp_path, model, "hello")
     assert run("sessions", "rename", found[:14], "the", "cart", cwd=tmp_path).returncode == 0
     assert "the cart" in run("sessions", cwd=tmp_path).stdout
-    assert run("sessions", "delete", "the cart", cwd=tmp_path).returncode == 0
+    deleted = run("sessions", "delete", "the cart", cwd=tmp_path)
+    assert f"`handrail sessions restore {found}`" in deleted.stdout
     assert run("sessions", cwd=tmp_path).stdout == ""
     assert "deleted the cart" in run("sessions", "--all", cwd=tmp_path).stdout
     assert run("sessions", "restore", found, cwd=tmp_path).returncode == 0
@@ -46,6 +48,7 @@ def test_a_fork_goes_its_own_way(tmp_path: Path, model: str) -> None:
     forked = run("fork", found, "--turn", "1", cwd=tmp_path).stdout.strip()
     said = run("resume", forked, "--message", "other", "--model", model, cwd=tmp_path).stdout
     assert said == "Answer 2.\n"
+    assert "fork of one" in run("sessions", cwd=tmp_path).stdout
     turns = {each["id"]: each["turns"] for each in map(json.loads, run_lines(tmp_path))}
     assert turns == {found: 2, forked: 2}
 

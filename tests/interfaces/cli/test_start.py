@@ -76,6 +76,8 @@ def test_every_command_has_help_of_its_own(name: str, tmp_path: Path) -> None:
         (["config", "get", "limits.us"], 2, "limits.us"),
         (["config", "set", "mode", "wild"], 2, "mode"),
         (["model", "nobody/knows"], 2, "nobody"),
+        (["delete", "--help"], 2, "handrail sessions delete"),
+        (["nothing", "--help"], 2, "handrail --help"),
     ],
 )
 def test_what_is_wrong_is_told_once_without_a_traceback(
@@ -123,6 +125,12 @@ def test_a_task_that_is_no_text_is_told(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "UTF-8" in done.stderr
+
+
+def test_an_import_of_something_else_is_told_without_a_parsers_words(tmp_path: Path) -> None:
+    (tmp_path / "passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
+    done = run("import", "passwd", cwd=tmp_path)
+    assert "This is not a whole export of a session. Nothing was imported." in done.stderr
 
 
 @pytest.mark.promise("TERM-4")

@@ -56,7 +56,8 @@ Options of the conversation:
   -C, --workspace DIR     the folder to work on, instead of this one
   --model NAME            the model to use, as connection/name
   --mode MODE             explore, plan, ask, edit or auto: what needs no asking
-  --allow COMMAND         a command that needs no asking, by its first words
+  --allow COMMAND         a command that needs no asking in mode auto, by its
+                          first words
 
 `handrail COMMAND --help` tells more of a command.
 

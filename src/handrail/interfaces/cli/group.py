@@ -11,6 +11,8 @@ from handrail.interfaces.cli.options import turn_options
 from handrail.protocol.errors import UsageProblem
 
 CONVERSATION = "conversation"
+LISTED = "`handrail --help` lists them."
+OF_SESSIONS = ("rename", "delete", "restore")
 
 
 class Handrail(click.Group):
@@ -27,6 +29,7 @@ class Handrail(click.Group):
         if command := self.get_command(ctx, args[0]):
             return args[0], command, args[1:]
         refuse_misspelt(args)
+        refuse_help(args)
         return CONVERSATION, load(CONVERSATION), args
 
     def get_help(self, ctx: click.Context) -> str:
@@ -48,6 +51,14 @@ def refuse_misspelt(arguments: list[str]) -> None:
             f"There is no command {word!r}. Did you mean `handrail {near[0]}`? "
             f"To ask the model, write more than one word."
         )
+
+
+def refuse_help(arguments: list[str]) -> None:
+    """Help about a word that is no command would be help about the conversation."""
+    word = arguments[0]
+    if set(arguments) & {"-h", "--help"} and len(arguments) == 2 and not word.startswith("-"):
+        advice = f"Did you mean `handrail sessions {word}`?" if word in OF_SESSIONS else LISTED
+        raise UsageProblem(f"There is no command {word!r}. {advice}")
 
 
 def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

@@ -91,8 +91,8 @@ async def cancel_on_signals(app: "App", session_id: str, tasks: "TaskGroup") -> 
     import anyio
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            await app.send(session_id, Cancel())
+        async for number in signals:
+            await app.send(session_id, Cancel(by="user" if number == signal.SIGINT else "signal"))
             break
         with anyio.move_on_after(STOP_SECONDS):
             async for _ in signals:

@@ -26,7 +26,7 @@ def turn_options(command: Decorated) -> Decorated:
         "--allow",
         metavar="COMMAND",
         multiple=True,
-        help="A command that needs no asking, by its first words.",
+        help="A command that needs no asking, by its first words; it counts in mode auto.",
     )(command)
     command = click.option(
         "--mode", type=click.Choice(get_args(Mode)), help="What may be done without asking."

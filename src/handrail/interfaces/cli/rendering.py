@@ -127,7 +127,7 @@ def session_event(event: Event, width: int) -> list[Line]:
         case SessionRenamed():
             return note("title", event.title, width)
         case SessionDeleted():
-            return note("session", "deleted; `handrail sessions restore` brings it back", width)
+            return note("session", "deleted; `handrail sessions restore ID` brings it back", width)
         case SessionRestored():
             return note("session", "restored", width)
         case _:

@@ -142,7 +142,7 @@ async def cost(talk: "Conversation", _argument: str) -> None:
     need_session(talk)
     state = talk.app.state(talk.session_id)
     price = usd(state.cost_usd) + ("" if state.cost_known else " and what is not known")
-    talk.tell("cost", f"{price}, {tokens(state.usage)}, in {state.turns} turns")
+    talk.tell("cost", f"{price}, {tokens(state.usage)}, in {state.turns} turn{'s' * (state.turns != 1)}")
 
 
 async def export(talk: "Conversation", argument: str) -> None:

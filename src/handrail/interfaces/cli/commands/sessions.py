@@ -49,7 +49,7 @@ def rename(given: dict[str, Any], /, session: str, title: tuple[str, ...]) -> No
 @click.pass_obj
 def delete(given: dict[str, Any], /, session: str) -> None:
     """Hide a session from lists; `restore` brings it back."""
-    tell(given, session, Delete(), "is deleted; `handrail sessions restore` brings it back")
+    tell(given, session, Delete(), "is deleted; `handrail sessions restore {id}` brings it back")
 
 
 @command.command()
@@ -90,7 +90,7 @@ def tell(given: dict[str, Any], session: str, change: Command, done: str) -> Non
             with anyio.move_on_after(TAKEN_SECONDS):
                 async for _ in app.follow(session_id):
                     if has_happened(app.state(session_id), change):
-                        print(f"{session_id} {done}.")
+                        print(f"{session_id} {done.replace('{id}', session_id)}.")
                         return
             raise StorageBusy(f"{session_id} is held by a process that does not answer. Try again later.")
 
