@@ -77,7 +77,8 @@ def _attach(name: str, workspace: Workspace, left: int, how: Literal["user", "au
             return Mention("")
         why = f"{problem.strerror}." if isinstance(problem, OSError) else str(problem)
         shown = name[:NAME_CAP]
-        return Mention(f"[@{shown}: {why} Do not guess its content.]", unattached=f"{shown}: {why}")
+        told = why if why.startswith(name) else f"{shown}: {why}"
+        return Mention(f"[@{shown}: {why} Do not guess its content.]", unattached=told)
     header = f"### {file.path} [hash: {file.sha256[:SHOWN_DIGITS]}]"
     if len(file.data) > left:
         size = len(file.data)

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from handrail.interfaces.cli import diffs
 from handrail.interfaces.cli.styles import (
@@ -24,23 +25,25 @@ from handrail.protocol.events import ApprovalAsked
 
 SHOWN_AT_ONCE = 60
 GOES_ON = "↪ "
+NEAR = 16
 BLANKS = re.compile(" {24,}")
 
 
 def whole(asked: ApprovalAsked, width: int) -> list[Line]:
     """Every line of what would be done; long ones go on below themselves."""
-    head = Piece(DIM, f"{INDENT}{asked.tool:<{NAME_COLUMNS}}")
-    if diffs.is_diff_of(asked.preview, asked.summary):
-        rows = broken((head, Piece(PLAIN, asked.summary)), width)
-        return rows + [part for row in diffs.render(asked.preview) for part in broken(row, width)]
-    text = asked.preview if asked.preview.strip() else asked.summary
-    below = Piece(DIM, " " * len(head.text))
-    lines = text.rstrip().split("\n")
-    return [
-        part
-        for number, one in enumerate(lines)
-        for part in broken((below if number else head, Piece(PLAIN, one)), width)
-    ]
+    return list(_whole(asked.tool, asked.summary, asked.preview, width))
+
+
+@lru_cache(maxsize=4)  # while it waits for an answer, it is drawn several times a second
+def _whole(tool: str, summary: str, preview: str, width: int) -> tuple[Line, ...]:
+    head = Piece(DIM, f"{INDENT}{tool:<{NAME_COLUMNS}}")
+    if diffs.is_diff_of(preview, summary):
+        rows = [(head, Piece(PLAIN, summary)), *diffs.render(preview)]
+    else:
+        first, *others = (preview if preview.strip() else summary).rstrip().split("\n")
+        below = Piece(DIM, " " * len(head.text))
+        rows = [(head, Piece(PLAIN, first)), *((below, Piece(PLAIN, other)) for other in others)]
+    return tuple(part for row in rows for part in broken(row, width))
 
 
 def asked_lines(asked: ApprovalAsked, width: int) -> list[Line]:
@@ -76,18 +79,24 @@ def keys_line(width: int, *, more: bool) -> list[Line]:
 
 
 def broken(content: Line, width: int) -> list[Line]:
-    """The line with its last piece broken wherever the width ends; no character of it is lost."""
+    """The line with its last piece broken where the width ends, after a space if there is one near it.
+
+    No character of it is lost.
+    """
     *head, (style, text) = content
     start = length(head)
     rows: list[Line] = []
-    room, part = max(1, width - start), ""
+    room, part, used = max(1, width - start), list[str](), 0
     for unit in units(text):
-        if part and columns(part) + columns(unit) > room:
-            rows.append((*head, Piece(style, part)))
+        if part and used + columns(unit) > room:
+            kept = len(part) - next((at for at, each in enumerate(reversed(part[-NEAR:])) if each == " "), 0)
+            rows.append((*head, Piece(style, "".join(part[:kept]))))
             head = [Piece(DIM, " " * start + GOES_ON)]
-            room, part = max(1, width - start - len(GOES_ON)), ""
-        part += unit
-    return [*rows, (*head, Piece(style, part))]
+            room, part = max(1, width - start - len(GOES_ON)), part[kept:]
+            used = sum(map(columns, part))
+        part.append(unit)
+        used += columns(unit)
+    return [*rows, (*head, Piece(style, "".join(part)))]
 
 
 def units(text: str) -> list[str]:
