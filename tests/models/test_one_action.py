@@ -46,7 +46,7 @@ def test_schema_leaves_only_actions_and_paths_that_there_are() -> None:
     read, write, answer = schema["oneOf"]
     assert read["properties"] == {"action": {"const": "read"}, "path": {"enum": ["a.py", "test_a.py"]}}
     assert write["properties"]["path"] == {"enum": ["a.py"]}
-    assert list(write["properties"]) == ["action", "path", "text"]
+    assert list(write["properties"]) == ["action", "why", "path", "text"]
     assert answer["required"] == ["action", "text"]
 
 
@@ -70,7 +70,7 @@ def test_earlier_calls_and_results_are_words() -> None:
 
 
 async def test_action_becomes_a_call_and_answer_becomes_text() -> None:
-    acting = json.dumps({"action": "write", "path": "a.py", "text": "x = 2\n"})
+    acting = json.dumps({"action": "write", "why": "1 is wrong", "path": "a.py", "text": "```py\nx = 2\n```"})
     model = OneActionModel(ScriptedModel([{"text": [acting[:20], acting[20:]]}]))
     answer = await collect(model.stream(request()))
     assert (answer.text, answer.finish) == ("", "tool_calls")

@@ -29,7 +29,7 @@ from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall
 
 HOW = "\nAnswer with one JSON object, one of:\n{actions}"
-ANSWER = "answer"
+ANSWER, WHY = "answer", "why"
 
 
 class OneActionModel:
@@ -84,7 +84,10 @@ def schema_of(request: Request) -> dict[str, Any]:
 
 
 def _action(tool: ToolSpec, request: Request) -> dict[str, Any]:
-    fields = {}
+    # A thought before a change makes small models better at it; it is not part of the call.
+    fields: dict[str, Any] = (
+        {WHY: {"type": "string", "maxLength": 200}} if tool.name in request.writing else {}
+    )
     for name in tool.schema.get("required", ()):
         paths = request.writable if tool.name in request.writing else request.paths
         fields[name] = {"enum": list(paths)} if name == "path" and paths else {"type": "string"}
@@ -145,8 +148,10 @@ class ActionReader:
                 yield Text(said[self._shown :])
             yield Finished(reason)
             return
-        name = str(action.pop("action"))
-        yield CallPart(ToolCall(id=new_id("call"), name=name, arguments=action))
+        arguments = {field: value for field, value in action.items() if field not in ("action", WHY)}
+        if isinstance(arguments.get("text"), str):
+            arguments["text"] = _without_fence(arguments["text"])
+        yield CallPart(ToolCall(id=new_id("call"), name=str(action["action"]), arguments=arguments))
         yield Finished("tool_calls")
 
     def _action(self) -> dict[str, Any] | None:
@@ -165,6 +170,14 @@ class ActionReader:
         if not opened.startswith('"'):
             return ""
         return _unescaped(opened[1:])
+
+
+def _without_fence(text: str) -> str:
+    """The text without the fence that models are used to put around code."""
+    lines = text.strip().splitlines()
+    if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
+        return "\n".join(lines[1:-1]) + "\n"
+    return text
 
 
 def _unescaped(text: str) -> str:
