@@ -70,6 +70,10 @@ class TurnMaker(Protocol):
     async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn: ...
 
 
+def is_withdrawn(waiting: Command, cancel: Cancel) -> bool:
+    return isinstance(waiting, SendMessage) and waiting.message_id in cancel.withdraw
+
+
 class Runner:
     """Serves one held session until it is cancelled or the hold is lost."""
 
@@ -127,7 +131,8 @@ class Runner:
                 case SendMessage():
                     pass  # the turn takes it at its next step
                 case Cancel():
-                    self.session.append(take=[number])
+                    back = [each for each, other in waiting if is_withdrawn(other, command)]
+                    self.session.append(take=[number, *back])
                     self._cancel(CANCELLED[command.by])
                 case Compact() if not busy:
                     self._compact(number)

@@ -26,6 +26,8 @@ class Cancel(Value):
 
     type: Literal["cancel"] = "cancel"
     by: Literal["user", "signal"] = "user"
+    withdraw: tuple[str, ...] = ()
+    """Ids of messages that the user takes back, where they still wait."""
 
 
 class AnswerApproval(Value):

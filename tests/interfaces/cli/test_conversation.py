@@ -77,6 +77,21 @@ def test_ctrl_c_stops_the_turn_and_not_the_program(workspace: Path, tmp_path: Pa
         assert talk.end() == 0
 
 
+def test_a_queued_message_comes_back_when_the_turn_is_stopped(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, SLOW, {"text": "Later."})
+    with terminal("--model", model, "count", cwd=workspace) as talk:
+        talk.expect("one")
+        talk.type("and then?" + ENTER)
+        talk.expect("queued    and then?")
+        talk.type(CTRL_C)
+        talk.expect("stopped")
+        talk.type(" Or not?" + ENTER)
+        talk.expect("> and then? Or not?")
+        talk.expect("Later.")
+        talk.expect("$0.00")
+        leave(talk)
+
+
 @pytest.mark.promise("TERM-9")
 def test_an_edit_is_made_after_one_key(workspace: Path, tmp_path: Path) -> None:
     with terminal("--model", edit_script(workspace, tmp_path), "change it", cwd=workspace) as talk:

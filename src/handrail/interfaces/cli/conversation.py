@@ -65,7 +65,7 @@ class Conversation:
         self._activity = Activity()
         self._deciding = Deciding()
         self._questions: dict[str, QuestionAsked] = {}
-        self._queued: list[str] = []
+        self._queued: dict[str, str] = {}
         self._rejecting = ""
         self._hint = ""
         self._hinted = 0.0
@@ -144,9 +144,10 @@ class Conversation:
         elif self._questions:
             self._answer_question(next(iter(self._questions.values())), text)
         else:
+            message = SendMessage(text=text)
             if self._activity.running:
-                self._queued.append(text)
-            self._do(lambda: self.send(SendMessage(text=text)))
+                self._queued[message.message_id] = text
+            self._do(lambda: self.send(message))
 
     def interrupted(self) -> None:
         now = time.monotonic()
@@ -156,7 +157,10 @@ class Conversation:
             if self._deciding.pressed:
                 self._prompt.empty()
             self._activity.stopping(time.time())
-            self._tasks.start_soon(self._guarded, lambda: self.app.send(self.session_id, Cancel()))
+            stop = Cancel(withdraw=tuple(self._queued))
+            self._prompt.put_back("\n".join(self._queued.values()))
+            self._queued.clear()
+            self._tasks.start_soon(self._guarded, lambda: self.app.send(self.session_id, stop))
         elif self._hint and now - self._hinted < TWICE_SECONDS:
             self.leave()
         else:
@@ -232,7 +236,9 @@ class Conversation:
             rows = rows + deciding.lines(time.monotonic(), width, self._prompt.text)
         elif not deciding.waiting and (status := self._activity.lines(time.time(), width)):
             rows = rows + ([()] if rows or self._screen.after_user else []) + status
-        rows = rows + [row for text in self._queued for row in note("queued", fit(text, width - 12), width)]
+        rows = rows + [
+            row for text in self._queued.values() for row in note("queued", fit(text, width - 12), width)
+        ]
         if self._hint and time.monotonic() - self._hinted < TWICE_SECONDS:
             rows = [*rows, line((DIM, self._hint))]
         return [*rows, ()]
@@ -291,8 +297,8 @@ class Conversation:
             self._prompt.bell()
         self._activity.saw(recorded)
         match recorded.event:
-            case UserMessage() as event if event.text in self._queued:
-                self._queued.remove(event.text)
+            case UserMessage() as event:
+                self._queued.pop(event.message_id, None)
             case ApprovalAsked() as event:
                 self._deciding.ask(event, time.monotonic())
             case ApprovalAnswered() as event:

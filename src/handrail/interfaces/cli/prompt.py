@@ -13,6 +13,7 @@ from prompt_toolkit.application.current import set_app
 from prompt_toolkit.auto_suggest import DummyAutoSuggest
 from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import CompleteEvent, Completer
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
@@ -174,6 +175,12 @@ class Prompt:
     def empty(self) -> None:
         """Take back what was typed."""
         self.buffer.reset()
+
+    def put_back(self, text: str) -> None:
+        """Give the user a message back, before what is being typed."""
+        if text:
+            whole = f"{text}\n{self.buffer.text}" if self.buffer.text else text
+            self.buffer.document = Document(whole)
 
     def bell(self) -> None:
         self._output.bell()
