@@ -28,7 +28,7 @@ KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH",
 """What the child is told of our environment: no key and no proxy is any of its business."""
 SOURCE = Path(__file__).resolve().parents[3]
 QUIET_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
-"""Threads that wait sleep instead of spinning: beside one busy program this is four times as fast."""
+"""Threads that wait sleep instead of spinning: beside a busy program this is much faster (decision 007)."""
 
 
 class Child:
