@@ -1,26 +1,30 @@
 # The four commands. Each installs what it needs into .venv first, and again when the pins change.
 #
 #   make run                      open the conversation in WORKSPACE (this folder)
-#   make run TASK="fix the test"  do one task and leave
+#   make run TASK="fix the test"  do one task in a fresh copy of an example (EXAMPLE=cart), or in WORKSPACE
 #   make test                     what CI runs: lint, then every test
 #   make lint                     ruff, mypy --strict, import contracts
 #   make bench                    measure
 
 VENV := .venv
 BIN := $(VENV)/bin
-WORKSPACE ?= .
+WORKSPACE ?=
+EXAMPLE ?= cart
 
 # The text of TASK reaches the program through the environment as it was typed: no make or shell reads it.
 override TASK := $(value TASK)
 override WORKSPACE := $(value WORKSPACE)
-export TASK WORKSPACE
+override EXAMPLE := $(value EXAMPLE)
+export TASK WORKSPACE EXAMPLE
 
 .PHONY: help run test lint bench
 help:
 	@sed -n 's/^#   //p' Makefile
 
 run: $(VENV)/.run-installed
-	@program="$$PWD/$(BIN)/handrail"; cd -- "$$WORKSPACE" || exit 2; \
+	@program="$$PWD/$(BIN)/handrail"; \
+	if [ -n "$$TASK" ] && [ -z "$$WORKSPACE" ]; then exec examples/try "$$program"; fi; \
+	cd -- "$${WORKSPACE:-.}" || exit 2; \
 	if [ -n "$$TASK" ]; then exec "$$program" run -- "$$TASK"; else exec "$$program"; fi
 
 test: lint

@@ -28,13 +28,14 @@ def project(tmp_path: Path) -> Path:
     (programs / "handrail").write_text(PROGRAM)
     (programs / "handrail").chmod(0o755)
     (folder / ".venv" / ".run-installed").touch()
+    shutil.copytree(ROOT / "examples", folder / "examples")
     return folder
 
 
 def made(project: Path, *words: str) -> tuple[list[str], str]:
     command = ["make", "--no-print-directory", "run", *words]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=30, check=True)
-    arguments, folder = json.loads(done.stdout)
+    arguments, folder = json.loads(done.stdout.splitlines()[-1])
     return arguments, folder
 
 
@@ -52,8 +53,30 @@ def made(project: Path, *words: str) -> tuple[list[str], str]:
     ],
 )
 def test_a_task_reaches_the_program_as_it_was_typed(project: Path, task: str) -> None:
-    assert made(project, f"TASK={task}") == (["run", "--", task], str(project))
-    assert not (project / "made").exists()
+    assert made(project, f"TASK={task}", "WORKSPACE=.") == (["run", "--", task], str(project))
+    arguments, folder = made(project, f"TASK={task}")
+    assert arguments[-2:] == ["--", task]
+    assert folder == str(project / ".try" / "cart")
+    assert not list(project.rglob("made"))
+
+
+def test_a_task_runs_in_a_fresh_copy_of_the_example_and_is_checked_by_its_test(project: Path) -> None:
+    arguments, folder = made(project, "TASK=fix it", "EXAMPLE=todo-js")
+    check = (ROOT / "examples" / "todo-js" / "CHECK").read_text().strip()
+    assert arguments == ["run", "--mode", "auto", "--check", check, "--attempts", "8", "--", "fix it"]
+    (Path(folder) / "todo.js").write_text("changed")
+    made(project, "TASK=fix it", "EXAMPLE=todo-js")
+    assert (Path(folder) / "todo.js").read_text() == (ROOT / "examples" / "todo-js" / "todo.js").read_text()
+    done = subprocess.run(
+        ["make", "run", "TASK=x", "EXAMPLE=nope"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "cart" in done.stderr
 
 
 def test_without_a_task_the_conversation_opens_in_the_workspace(project: Path, tmp_path: Path) -> None:
