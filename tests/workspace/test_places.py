@@ -8,8 +8,8 @@ from handrail.workspace.files import Workspace
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    (tmp_path / "work" / "src").mkdir(parents=True)
-    return Workspace(tmp_path / "work", state_folders=(tmp_path / "work" / "data",))
+    (tmp_path / "ws" / "src").mkdir(parents=True)
+    return Workspace(tmp_path / "ws", state_folders=(tmp_path / "ws" / "data",))
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ def workspace(tmp_path: Path) -> Workspace:
         ("./src/../src/a.py", "src/a.py", True),
         ("", ".", True),
         ("..", None, False),
-        ("../work/a", "a", True),
-        ("../work2/a", None, False),
+        ("../ws/a", "a", True),
+        ("../ws2/a", None, False),
         ("/etc/passwd", "/etc/passwd", False),
     ],
 )

@@ -12,12 +12,12 @@ from handrail.interfaces.cli.welcome import heading, short_model
 
 @pytest.mark.parametrize("width", [120, 79, 49, 30])
 def test_the_heading_fits_and_names_model_and_mode(width: int) -> None:
-    left = line("handrail 0.1.0  ~/work/a-shop  main, 3 files changed")
+    left = line("handrail 0.1.0  ~/code/a-shop  main, 3 files changed")
     model, rest = line("model openai/gpt-5-long-name"), line("   mode ask   sandbox: files, network")
     rows = heading(left, (*model, *line(" (there is a key in SOME_KEY)"), *rest), (*model, *rest), width)
     assert all(length(row) <= width for row in rows)
     words = " ".join(plain(row) for row in rows).split()
-    assert {"openai/gpt-5-long-name", "mode", "ask", "~/work/a-shop"} <= set(words)
+    assert {"openai/gpt-5-long-name", "mode", "ask", "~/code/a-shop"} <= set(words)
 
 
 def test_a_model_that_is_a_path_is_named_by_its_last_part() -> None:
