@@ -253,7 +253,8 @@ class Runner:
                 raise
             except HandrailError as problem:
                 self._end("failed", str(problem))
-        self._scope = None
+        if self._scope is scope:
+            self._scope = None
         self.bell.ring()
 
     def _cancelled(self, *, by_user: bool) -> None:
