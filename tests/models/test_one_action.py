@@ -1,6 +1,7 @@
 """One action at a time: what a small model may say, and how it is read."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,6 +81,16 @@ async def test_action_becomes_a_call_and_answer_becomes_text() -> None:
     model = OneActionModel(ScriptedModel([{"text": [json.dumps({"action": "answer", "text": "Hi"})]}]))
     answer = await collect(model.stream(request()))
     assert (answer.text, answer.calls, answer.finish) == ("Hi", (), "stop")
+
+
+async def test_line_that_is_chosen_becomes_an_edit_as_far_indented_as_it_was() -> None:
+    asked = replace(request(), tools=(), lines=(("a.py", "    return 1"), ("a.py", "x = 2")))
+    assert as_one_action(asked).output_schema["properties"]["line"] == {"enum": ["    return 1", "x = 2"]}  # type: ignore[index]
+    chosen = json.dumps({"action": "fix", "why": "", "line": "    return 1", "new": "return 2"})
+    answer = await collect(OneActionModel(ScriptedModel([{"text": [chosen]}])).stream(asked))
+    (call,) = answer.calls
+    assert (call.name, call.arguments["path"]) == ("edit", "a.py")
+    assert call.arguments["edits"] == [{"search": "\n    return 1\n", "replace": "\n    return 2\n"}]
 
 
 async def test_action_that_was_cut_off_is_no_call() -> None:

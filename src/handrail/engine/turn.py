@@ -106,7 +106,7 @@ class Turn:
 
     def _request(self, model: Model) -> Request:
         return assemble(
-            prompt=self.prompt,
+            prompt=self.prompt.for_attempt(self._turn.attempt),
             cut=self.session.state.cut,
             transcript=self.session.transcript,
             capabilities=model.capabilities,

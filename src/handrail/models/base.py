@@ -75,6 +75,8 @@ class Request:
     writable: tuple[str, ...] = ()
     """Those of them that `writing` tools may name."""
     writing: tuple[str, ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
+    """(path, text) of lines of which one can be replaced; each text stands in one place only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ schema is a grammar for the server, so what comes is always readable; paths can 
 """
 
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from handrail.models.base import (
@@ -29,7 +30,9 @@ from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall
 
 HOW = "\nAnswer with one JSON object, one of:\n{actions}"
-ANSWER, WHY = "answer", "why"
+ANSWER, WHY, FIX = "answer", "why", "fix"
+THOUGHT = {"type": "string", "maxLength": 200}
+FIX_SHAPE = '{"action": "fix", "why": "...", "line": "...", "new": "..."}: Replace one wrong line.'
 
 
 class OneActionModel:
@@ -47,7 +50,7 @@ class OneActionModel:
         return replace(self._inner.capabilities, one_action=True)
 
     async def stream(self, request: Request) -> AsyncGenerator[Part, None]:
-        reader = ActionReader()
+        reader = ActionReader({line: path for path, line in request.lines})
         async with aclosing(self._inner.stream(as_one_action(request))) as parts:
             async for part in parts:
                 match part:
@@ -66,7 +69,11 @@ class OneActionModel:
 
 def as_one_action(request: Request) -> Request:
     """The same request, its tools as actions of one schema and its calls and results as plain words."""
-    shapes = [_shape(tool) for tool in request.tools] + [f'{{"action": "{ANSWER}", "text": "..."}}']
+    shapes = [_shape(tool) for tool in request.tools]
+    if request.lines:
+        shapes.append(FIX_SHAPE)
+    else:
+        shapes.append(f'{{"action": "{ANSWER}", "text": "..."}}')
     return replace(
         request,
         system=request.system + HOW.format(actions="\n".join(shapes)),
@@ -78,6 +85,9 @@ def as_one_action(request: Request) -> Request:
 
 def schema_of(request: Request) -> dict[str, Any]:
     """What an answer can be: an action with its fields, in this order."""
+    if request.lines:
+        lines = {"enum": [line for _, line in request.lines]}
+        return _object(FIX, {WHY: THOUGHT, "line": lines, "new": {"type": "string"}})
     actions = [_action(tool, request) for tool in request.tools]
     actions.append(_object(ANSWER, {"text": {"type": "string"}}))
     return {"oneOf": actions}
@@ -85,9 +95,7 @@ def schema_of(request: Request) -> dict[str, Any]:
 
 def _action(tool: ToolSpec, request: Request) -> dict[str, Any]:
     # A thought before a change makes small models better at it; it is not part of the call.
-    fields: dict[str, Any] = (
-        {WHY: {"type": "string", "maxLength": 200}} if tool.name in request.writing else {}
-    )
+    fields: dict[str, Any] = {WHY: THOUGHT} if tool.name in request.writing else {}
     for name in tool.schema.get("required", ()):
         paths = request.writable if tool.name in request.writing else request.paths
         fields[name] = {"enum": list(paths)} if name == "path" and paths else {"type": "string"}
@@ -126,7 +134,9 @@ class ActionReader:
 
     OPENING = f'{{"action":"{ANSWER}","text":"'
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`lines` says in which file each line stands that can be replaced."""
+        self._lines = lines
         self._written = ""
         self._shown = 0
 
@@ -148,11 +158,24 @@ class ActionReader:
                 yield Text(said[self._shown :])
             yield Finished(reason)
             return
+        if action["action"] == FIX:
+            yield CallPart(self._fix(str(action.get("line", "")), str(action.get("new", ""))))
+            yield Finished("tool_calls")
+            return
         arguments = {field: value for field, value in action.items() if field not in ("action", WHY)}
         if isinstance(arguments.get("text"), str):
             arguments["text"] = _without_fence(arguments["text"])
         yield CallPart(ToolCall(id=new_id("call"), name=str(action["action"]), arguments=arguments))
         yield Finished("tool_calls")
+
+    def _fix(self, line: str, new: str) -> ToolCall:
+        """The edit that replaces a line; what a model forgets most is how far it was indented."""
+        indent = line[: len(line) - len(line.lstrip())]
+        # With the breaks around it, a line is not found again inside another one.
+        edits = [{"search": f"\n{line}\n", "replace": f"\n{indent}{new.strip()}\n"}]
+        return ToolCall(
+            id=new_id("call"), name="edit", arguments={"path": self._lines.get(line, ""), "edits": edits}
+        )
 
     def _action(self) -> dict[str, Any] | None:
         try:
