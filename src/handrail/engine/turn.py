@@ -66,7 +66,7 @@ class Turn:
     async def _until_answered(self) -> Ending:
         while True:
             await self._run_calls()
-            if self._turn.check and self._turn.made and self.asking.models[0].capabilities.one_action:
+            if self._turn.check and self._turn.calls and self.asking.models[0].capabilities.one_action:
                 return Ending("answered")  # the check says more than another answer, and sooner
             if ending := self._must_end():
                 return ending
