@@ -91,8 +91,9 @@ def test_the_environment_understands_numbers_lists_and_words(load: Load) -> None
             "HANDRAIL_RETRIES_COUNT": "",
         }
     )
-    assert loaded.settings.models.chosen("main") == ("openai/gpt", "a/b", "c/d")
-    assert loaded.settings.models.chosen("fast") == ()
+    models = loaded.settings.models
+    assert (models.main, models.fallback.main) == ("openai/gpt", ("a/b", "c/d"))
+    assert (models.fast, models.fallback.fast) == ("", ())
     assert loaded.settings.commands.allow == ("npm run", "make")
     assert (loaded.settings.limits.steps, loaded.settings.mode) == (3, "plan")
     assert loaded.layer("retries.count") == "default"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from handrail.config.connections import ConnectionSettings
-from handrail.protocol.values import Mode, Role, Value
+from handrail.protocol.values import Mode, Value
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -28,12 +28,6 @@ class ModelSettings(Value):
     audit: str = ""
     image: str = ""
     fallback: FallbackSettings = Field(default_factory=FallbackSettings)
-
-    def chosen(self, role: Role) -> tuple[str, ...]:
-        """The models set for a role, the first to be tried first."""
-        first: str = getattr(self, role)
-        fallbacks: tuple[str, ...] = getattr(self.fallback, role)
-        return (*([first] if first else []), *fallbacks)
 
 
 class LimitSettings(Value):

@@ -1,6 +1,6 @@
 """Small frozen values that commands and events are made of."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -73,8 +73,3 @@ class Todo(Value):
     id: str
     text: str
     done: bool = False
-
-
-class TodoDraft(TypedDict, total=False):
-    id: str
-    text: Annotated[str, Field(max_length=500)]

@@ -57,7 +57,6 @@ class State(BaseModel):
     session_id: str = ""
     workspace: str = ""
     title: str = ""
-    named: bool = False
     goal: str = ""
     """The first message: what compaction must never lose."""
     mode: Mode = "ask"
@@ -90,8 +89,6 @@ class State(BaseModel):
     cut: Cut = Cut()
     cuts: list[Cut] = []
     """Earlier cuts, for undoing."""
-    last_prompt_tokens: int = 0
-    """What the provider counted for the last request: the best measure of how full the window is."""
 
     def apply(self, recorded: Recorded) -> None:
         """Fold one event in."""
@@ -181,7 +178,7 @@ class State(BaseModel):
                 self.copied = event.how
                 self._copied(event)
             case SessionRenamed() as event:
-                self.title, self.named = event.title, True
+                self.title = event.title
             case SessionDeleted():
                 self.deleted = True
             case SessionRestored():
@@ -203,17 +200,13 @@ class State(BaseModel):
             case Compacted() as event:
                 self.cuts = [*self.cuts, self.cut][-UNDOABLE_CUTS:]
                 self.cut = Cut(upto=event.upto, summary=event.summary, compaction_id=event.compaction_id)
-                self.last_prompt_tokens = event.tokens_after
             case CompactionUndone() if self.cuts:
                 self.cut = self.cuts.pop()
-                self.last_prompt_tokens = 0
 
     def _count(self, event: Answered | RequestFailed) -> None:
         self.usage = self.usage + event.usage
         self.cost_usd += event.cost_usd or 0.0
         self.cost_known = self.cost_known and event.cost_usd is not None
-        if isinstance(event, Answered) and event.usage.input_tokens:
-            self.last_prompt_tokens = event.usage.input_tokens + event.usage.output_tokens
 
 
 def first_line(text: str) -> str:

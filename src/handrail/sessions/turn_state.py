@@ -72,8 +72,6 @@ class TurnState(BaseModel):
     """A request that was sent and neither answered nor failed."""
     recent: list[Done] = []
     nudges: int = 0
-    unasked: int = 0
-    """Calls refused because nobody could be asked."""
 
     def seconds(self, now: float) -> float:
         """How long the turn has worked, waiting for the user not counted."""
@@ -120,4 +118,3 @@ class TurnState(BaseModel):
         result = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
         signature = hashlib.sha256(f"{call.name}\0{arguments}".encode(errors="replace")).hexdigest()[:16]
         self.recent = [*self.recent, Done(signature, result, event.status != "ok")][-REMEMBERED_CALLS:]
-        self.unasked += event.error is not None and event.error.reason == "nobody_to_ask"
