@@ -10,8 +10,9 @@ from typing import NamedTuple
 import anyio
 from anyio import get_cancelled_exc_class
 
-from handrail.context.budget import BYTES_PER_TOKEN, request_bytes
-from handrail.models.base import Model, Request, Text, Thinking
+from handrail.context.budget import request_bytes, request_tokens
+from handrail.engine.progress import words_of
+from handrail.models.base import Model, Progress, Request, Text, Thinking
 from handrail.models.reading import Answer, Collector
 from handrail.protocol.errors import Authenticate, FixRequest, GiveUp, ModelProblem, RetryLater
 from handrail.protocol.events import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
@@ -77,15 +78,14 @@ class _Again(Exception):
 async def _ask_once(
     asking: Asking, model: Model, turn_id: str, request: Request, *, attempt: int, patience: float
 ) -> Answered:
-    size = request_bytes(request)
     started = RequestStarted(
         turn_id=turn_id,
         request_id=new_id("r"),
         message_id=new_id("m"),
         model=model.name,
         attempt=attempt,
-        prompt_bytes=size,
-        prompt_tokens_estimate=int(size / BYTES_PER_TOKEN),
+        prompt_bytes=request_bytes(request),
+        prompt_tokens_estimate=request_tokens(request),
     )
     session, collector, began = asking.session, Collector(), time.monotonic()
     session.append(started)
@@ -96,6 +96,8 @@ async def _ask_once(
                 if isinstance(part, Text | Thinking):
                     kind = "text" if isinstance(part, Text) else "thinking"
                     session.live.add(started.message_id, kind, part.text)
+                elif isinstance(part, Progress):
+                    session.live.progress(started.message_id, words_of(part, model.name))
     except ModelProblem as problem:
         delay = _delay(problem, attempt, asking.retries, patience)
         answer = collector.answer()

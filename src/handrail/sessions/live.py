@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from handrail.protocol.events import Answered, Delta, Event, ToolFinished
 from handrail.storage.log import Log, Partial
 
-KINDS = ("text", "thinking", "output")
+PROGRESS = "progress"
+KINDS = ("text", "thinking", "output", PROGRESS)
 
 
 @dataclass(slots=True)
@@ -26,12 +27,20 @@ class Live:
         self.stream = stream
         self._ring = ring
         self._texts: dict[tuple[str, str], Buffer] = {}
+        self._progress: dict[str, tuple[int, str]] = {}
+        """How often it was told of a message how far it is, and the last word on it; never kept."""
 
     def add(self, message_id: str, kind: str, text: str) -> None:
         buffer = self._texts.setdefault((message_id, kind), Buffer())
         buffer.starts.append(buffer.length)
         buffer.parts.append(text)
         buffer.length += len(text)
+        self._ring()
+
+    def progress(self, message_id: str, words: str) -> None:
+        """Say how far a message is before its first word; what was said before no longer counts."""
+        told, _ = self._progress.get(message_id, (0, ""))
+        self._progress[message_id] = (told + 1, words)
         self._ring()
 
     def flush(self, log: Log) -> None:
@@ -53,6 +62,7 @@ class Live:
         """The text has become an event."""
         for key in [key for key in self._texts if key[0] == message_id]:
             del self._texts[key]
+        self._progress.pop(message_id, None)
 
     def since(self, offsets: dict[tuple[str, str], int]) -> Iterator[Delta]:
         """What a follower has not shown yet; `offsets` is its own memory and is brought up to date."""
@@ -64,6 +74,10 @@ class Live:
                 text = "".join(buffer.parts[first:])[shown - buffer.starts[first] :]
                 offsets[message, kind] = buffer.length
                 yield Delta(self.stream, message, kind, shown, text)
+        for message, (told, words) in list(self._progress.items()):
+            if offsets.get((message, PROGRESS), 0) < told:
+                offsets[message, PROGRESS] = told
+                yield Delta(self.stream, message, PROGRESS, 0, words)
 
 
 def forget(offsets: dict[tuple[str, str], int], event: Event) -> None:

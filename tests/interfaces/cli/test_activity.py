@@ -47,3 +47,23 @@ def test_the_bell_rings_where_a_long_turn_ends_or_waits_and_nowhere_else() -> No
     assert activity.rings(at(11, asked()), opened=1000)
     assert not activity.rings(at(11, started("run", "make")), opened=1000)
     assert not activity.rings(at(11, ended()), opened=1012), "it ended before this terminal was there"
+
+
+def test_a_slow_model_is_told_in_a_word_with_how_far_it_is_and_a_clock_of_its_own() -> None:
+    activity = Activity()
+    activity.saw(at(0, BEGIN))
+    activity.saw(at(0, REQUEST))
+
+    def told(words: str, seconds: float) -> None:
+        activity.heard(Delta("session:s", "m_1", "progress", 0, words), 1000 + seconds)
+
+    told("loading small-model", 1)
+    told("loading small-model", 2)
+    assert lines(activity, 3) == ["  loading   small-model                2 s"]
+    told("reading the prompt  320/870 tokens", 3)
+    assert lines(activity, 7) == ["  reading   the prompt  320/870 tokens   4 s"]
+    told("answering", 8)
+    assert lines(activity, 9) == ["  answering 1 s"]
+    activity.stopping(1010)
+    told("reading the prompt  320/870 tokens", 11)
+    assert lines(activity, 12) == ["  stopping  2 s"]

@@ -75,9 +75,18 @@ class Activity:
         if delta.kind == "output":
             self.output = (self.output + delta.text)[-OUTPUT_KEPT:]
             return
+        if delta.kind == "progress":
+            self._progress(delta.text, now)
+            return
         word = {"thinking": "thinking", "text": "answering"}.get(delta.kind, "")
         if word and self.word != word and self.running:
             self._now(word, "", now)
+
+    def _progress(self, words: str, now: float) -> None:
+        """How far it is; the clock begins anew with each word, and not with each step."""
+        word, _, what = words.partition(" ")
+        if self.running and self.word != "stopping":
+            self._now(word, what, self.since if word == self.word else now)
 
     def stopping(self, now: float) -> None:
         """The user has asked for an end of the turn."""

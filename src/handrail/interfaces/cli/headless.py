@@ -10,10 +10,11 @@ from handrail.interfaces.cli.markdown import render
 from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.rendering import unattached
 from handrail.interfaces.cli.screen import Screen
+from handrail.interfaces.cli.status_line import StatusLine
 from handrail.interfaces.cli.styles import Line, ansi
 from handrail.interfaces.cli.terminal import is_terminal, takes_colour, width_of
 from handrail.protocol.commands import Cancel, SendMessage
-from handrail.protocol.events import Answered, Recorded, ToolFinished, TurnFinished, UserMessage
+from handrail.protocol.events import Answered, Delta, Recorded, ToolFinished, TurnFinished, UserMessage
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -44,7 +45,14 @@ class Report(Protocol):
     def finish(self) -> None: ...
 
 
-def headless(options: "Options", message: SendMessage, *, session: str | None, as_json: bool) -> int:
+def headless(
+    options: "Options",
+    message: SendMessage,
+    *,
+    session: str | None,
+    as_json: bool,
+    images: Sequence[Path] = (),
+) -> int:
     """Run one turn; its exit status."""
     import anyio
 
@@ -52,13 +60,20 @@ def headless(options: "Options", message: SendMessage, *, session: str | None, a
         async with opened(options) as app:
             session_id = named(app, session) if session is not None else ""
             await app.chosen_model(session_id)
+            attached = with_images(message, [app.image(file) for file in images])
             report = JsonReport() if as_json else TextReport(app.settings.display)
-            return await one_turn(app, session_id or app.new_session(), message, report)
+            status_line = StatusLine(
+                live=is_terminal(sys.stderr) and not as_json,
+                colour=takes_colour(sys.stderr, app.settings.display, os.environ),
+            )
+            return await one_turn(app, session_id or app.new_session(), message, report, status_line)
 
     return anyio.run(run)
 
 
-async def one_turn(app: "App", session_id: str, message: SendMessage, report: Report) -> int:
+async def one_turn(
+    app: "App", session_id: str, message: SendMessage, report: Report, status_line: StatusLine
+) -> int:
     """Send the message and follow until its turn has ended."""
     import anyio
 
@@ -67,10 +82,13 @@ async def one_turn(app: "App", session_id: str, message: SendMessage, report: Re
     await app.send(session_id, message)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(cancel_on_signals, app, session_id, tasks)
+        tasks.start_soon(status_line.tick)
         turn_id, refused = "", False
         async for item in app.follow(session_id, after):
-            if not isinstance(item, Recorded):
+            if isinstance(item, Delta):
+                status_line.heard(item)
                 continue
+            status_line.saw(item)
             report.saw(item)
             match item.event:
                 case UserMessage() as event if event.message_id == message.message_id:

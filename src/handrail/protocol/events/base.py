@@ -27,6 +27,6 @@ class Delta(NamedTuple):
     stream: str
     message_id: str
     kind: str
-    """`text`, `thinking` or `output` (of a command)."""
+    """`text`, `thinking`, `output` (of a command), or `progress`: the last line on how far it is."""
     offset: int
     text: str
