@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
+from handrail.protocol.family import Family
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Mode, Role, Value
 
@@ -106,4 +107,4 @@ Command = Annotated[
     Field(discriminator="type"),
 ]
 
-COMMAND: TypeAdapter[Command] = TypeAdapter(Command, config={"defer_build": True})
+COMMAND: Family[Command] = Family(Command)

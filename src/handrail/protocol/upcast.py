@@ -17,18 +17,18 @@ UPCASTERS: dict[int, dict[str, Upcaster]] = {}
 def load_event(version: int, data: str) -> Event:
     """The event that `data` (JSON, of an older version perhaps) stands for."""
     if version == VERSION:
-        return EVENT.validate_json(data)
+        return EVENT.read(data)
     fields = json.loads(data)
     for step in range(version, VERSION):
         lift = UPCASTERS.get(step, {}).get(fields["type"])
         fields = lift(fields) if lift else fields
-    return EVENT.validate_python(fields)
+    return EVENT.any.validate_python(fields)
 
 
 def is_storable(event: Event) -> bool:
     """Whether the event comes back as it is; a hostile answer can be too deep, or hold half characters."""
     try:
-        return EVENT.validate_json(dump_event(event)) == event
+        return EVENT.read(dump_event(event)) == event
     except (ValueError, RecursionError):
         return False
 

@@ -91,7 +91,7 @@ class Session:
         found = []
         for item in self.log.waiting(self.stream):
             try:
-                found.append((item.id, COMMAND.validate_json(item.data)))
+                found.append((item.id, COMMAND.read(item.data)))
             except ValidationError:
                 continue  # of a newer Handrail: left for one that knows it
         return found

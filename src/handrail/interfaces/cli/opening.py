@@ -1,5 +1,6 @@
 """Opening the application for a command of the shell: what the user should know is told on stderr."""
 
+import gc
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -19,6 +20,9 @@ async def opened(options: "Options") -> AsyncIterator["App"]:
     from handrail.app import open_app
 
     async with open_app(options) as app:
+        # All that is needed is there and stays; from here on there is garbage (see `__main__`).
+        gc.freeze()
+        gc.enable()
         for notice in app.notices:
             for text in notice.splitlines():
                 print(f"handrail: {clean(text)}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from handrail.protocol.events.answers import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
 from handrail.protocol.events.approvals import (
@@ -27,6 +27,7 @@ from handrail.protocol.events.session import (
 )
 from handrail.protocol.events.todos import TodoCompleted, TodosChanged
 from handrail.protocol.events.tools import CallStatus, ToolFinished, ToolStarted
+from handrail.protocol.family import Family
 
 Event = Annotated[
     SessionStarted
@@ -62,7 +63,7 @@ Event = Annotated[
     Field(discriminator="type"),
 ]
 
-EVENT: TypeAdapter[Event] = TypeAdapter(Event, config={"defer_build": True})
+EVENT: Family[Event] = Family(Event)
 
 __all__ = [
     "EVENT",
