@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,7 +16,6 @@ from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
 from handrail.engine.answerers import Answerers
 from handrail.engine.bell import Bell
-from handrail.engine.doctor import Finding, examine
 from handrail.engine.runner import Runner
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
@@ -30,8 +29,6 @@ from handrail.sessions.handle import Session
 from handrail.sessions.live import forget, stored_since
 from handrail.sessions.past import last_exchange, last_seq
 from handrail.sessions.state import State
-from handrail.sessions.transfer import export_lines, fork, import_lines
-from handrail.storage.archive import read_lines, write_lines
 from handrail.storage.log import Head, Log
 from handrail.storage.recovery import open_log
 from handrail.tools.git import GitState, git_state
@@ -39,6 +36,9 @@ from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
+
+if TYPE_CHECKING:
+    from handrail.engine.doctor import Finding
 
 POLL_SECONDS = 0.025
 """How soon what another process committed is noticed."""
@@ -291,18 +291,28 @@ class App:
     # One session as another, or as a file
 
     def fork(self, session_id: str, turn: int | None = None) -> str:
+        from handrail.sessions.transfer import fork
+
         self._head(session_id)
         return fork(self.log, session_id, turn)
 
     def export(self, session_id: str, target: Path) -> None:
+        from handrail.sessions.transfer import export_lines
+        from handrail.storage.archive import write_lines
+
         self._head(session_id)
         write_lines(target, export_lines(self.log, session_id))
 
     def import_session(self, source: Path) -> str:
+        from handrail.sessions.transfer import import_lines
+        from handrail.storage.archive import read_lines
+
         return import_lines(self.log, read_lines(source))
 
-    async def doctor(self) -> AsyncIterator[Finding]:
+    async def doctor(self) -> AsyncIterator["Finding"]:
         """One finding a fact, each with what to do about it."""
+        from handrail.engine.doctor import examine
+
         async for finding in examine(self.log, self.loaded, self.answerers, self._sandbox):
             yield finding
 

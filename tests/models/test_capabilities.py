@@ -143,3 +143,16 @@ async def test_local_server_is_asked_when_connecting() -> None:
         assert model.capabilities.context_window == 12_345
         assert model.name == "llamacpp/m"
         await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_local_server_is_not_asked_for_what_the_settings_say() -> None:
+    with FakeServer([]) as server:
+        said = ConnectionSettings(
+            base_url=f"{server.url}/v1", context_window=40_000, native_tools=False, images=True
+        )
+        model = await connect("mine/m", environment={}, settings={"mine": said})
+        assert model.capabilities.context_window == 40_000
+        assert (model.capabilities.native_tools, model.capabilities.images) == (False, True)
+        assert not server.requests
+        await model.aclose()

@@ -11,6 +11,9 @@ from handrail.protocol.errors import Authenticate
 Credential = Callable[[str], str | None]
 """The stored key of a connection by its name, or None."""
 
+ASKED_OF_A_SERVER = {"context_window", "native_tools", "images"}
+"""Where the settings say all of this, there is nothing to ask."""
+
 
 def no_credential(_connection: str) -> str | None:
     """For callers that keep no keys."""
@@ -41,7 +44,9 @@ async def connect(
             f"There is no key for {connection.name}. Put one into {' or '.join(connection.key_env)}, "
             "or choose another model with --model."
         )
-    probed = await probe(connection, model, key) if connection.local else Probed()
+    told = (settings or {}).get(connection.name)
+    asked = connection.local and not (told and told.model_fields_set >= ASKED_OF_A_SERVER)
+    probed = await probe(connection, model, key) if asked else Probed()
     capabilities = describe(connection, model, probed)
     if connection.protocol == "anthropic":
         from handrail.models.anthropic import AnthropicModel

@@ -10,6 +10,8 @@ ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 @dataclass(frozen=True, slots=True)
 class CommandFacts:
+    """What is known of a command before it runs."""
+
     text: str
     words: tuple[str, ...]
     """Empty unless the command is plain."""

@@ -7,17 +7,21 @@ from handrail.protocol.errors import RefusalReason, ToolError
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    pass
+    """It may run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
+    """The user decides."""
+
     reason: str
     """For the user: why they are asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
+    """It may not run, whoever says so."""
+
     error: ToolError
 
 

@@ -23,6 +23,8 @@ class PathFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
+    """All that a decision depends on."""
+
     tool: str
     action: Action
     mode: Mode

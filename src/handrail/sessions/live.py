@@ -13,6 +13,8 @@ KINDS = ("text", "thinking", "output", PROGRESS)
 
 @dataclass(slots=True)
 class Buffer:
+    """Text of one message as far as it has come."""
+
     parts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     length: int = 0

@@ -11,7 +11,6 @@ from handrail.protocol.values import Value
 from handrail.tools.addresses import Address, NotFetched, address_of, is_written, resolved
 from handrail.tools.base import About, Outcome, Tool, Work, failure
 from handrail.tools.clip import counted, head, plain
-from handrail.tools.html_text import text_of_html
 from handrail.tools.said import user_texts
 
 if TYPE_CHECKING:
@@ -137,7 +136,11 @@ def outcome_of(page: Page) -> Outcome:
         text = page.data.decode(page.charset, errors="replace")
     except LookupError:
         text = page.data.decode(errors="replace")
-    text = plain(text_of_html(text) if "html" in page.kind else text)
+    if "html" in page.kind:
+        from handrail.tools.html_text import text_of_html
+
+        text = text_of_html(text)
+    text = plain(text)
     note = f"\n[only the first {MOST_BYTES:,} bytes were fetched]" if page.cut else ""
     content = f"[{page.status} {page.url}]\n{head(text, MOST_CHARACTERS, 'The page goes on.')}{note}"
     ok = page.status < 400
