@@ -20,10 +20,10 @@ from handrail.engine.runner import Runner
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
 from handrail.protocol.commands import Command, SendMessage, SetMode, SetModel
-from handrail.protocol.errors import HandrailError, LostHold, UsageProblem
+from handrail.protocol.errors import HandrailError, LostHold, PathProblem, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted
 from handrail.protocol.ids import new_id, session_stream
-from handrail.protocol.values import Mode
+from handrail.protocol.values import AttachedImage, Mode
 from handrail.sessions.catalogue import SessionInfo, find_session, list_sessions
 from handrail.sessions.handle import Session
 from handrail.sessions.live import forget, stored_since
@@ -247,6 +247,17 @@ class App:
             self._sent.add(command.message_id)
         self.attach(session_id)
         self.log.put(session_stream(session_id), data)
+
+    def image(self, file: Path) -> AttachedImage:
+        """A picture that the user names, wherever it is, kept to go with a message; UsageProblem if unfit."""
+        try:
+            found = self.workspace.image(str(file.absolute()))
+        except PathProblem as problem:
+            raise UsageProblem(str(problem)) from problem
+        if found is None:
+            raise UsageProblem(f"{file} is no PNG, JPEG, GIF or WebP picture, whatever its name says.")
+        self.log.keep(found.data)
+        return found.image
 
     async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[Recorded | Delta, None]:
         """Events after a sequence number, then everything as it happens, for ever."""

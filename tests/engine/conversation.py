@@ -110,6 +110,7 @@ async def conversation(
     after: int = 0,
     settings: str = "",
     window: int = 100_000,
+    images: bool = False,
     model: str = "",
     environ: Mapping[str, str] = os.environ,
     **options: Any,
@@ -119,7 +120,7 @@ async def conversation(
     held, scripted = Held(), None
     if answers is not None:
         model = model or "scripted/test"
-        script = Script.model_validate({"answers": list(answers), "context_window": window})
+        script = Script.model_validate({"answers": list(answers), "context_window": window, "images": images})
         scripted = ScriptedModel(script, model, held.before_chunk)
     async with open_app(Options(workspace=workspace, model=model, **options), environ) as app:
         if scripted:

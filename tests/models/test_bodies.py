@@ -47,6 +47,37 @@ def test_openai_messages_carry_calls_results_and_images() -> None:
     assert (body["temperature"], body["max_tokens"]) == (0.2, 16_384)
 
 
+@pytest.mark.promise("IMG-3")
+def test_pictures_of_results_stand_where_each_wire_takes_them() -> None:
+    shot = Image("image/webp", b"webp")
+    results = (ToolResult("c1", "read", "a picture", images=(shot,)), ToolResult("c2", "list", "text"))
+    talk = (UserTurn("Look"), AssistantTurn("", calls=(READ, LIST)), *results)
+    for after in ((), (AssistantTurn("Nice."),)):
+        *_, first, second, pictures = openai_body(
+            BUILT_IN["xai"], "grok-4.7", asked(messages=(*talk, *after))
+        )["messages"][:6]
+        assert (first["tool_call_id"], second["tool_call_id"]) == ("c1", "c2")
+        assert pictures["role"] == "user"
+        assert pictures["content"][1]["image_url"]["url"] == "data:image/webp;base64,d2VicA=="
+    blocks = anthropic_body("claude-sonnet-5-5", asked(messages=talk))["messages"][-1]["content"]
+    assert [block["type"] for block in blocks[0]["content"]] == ["text", "image"]
+    source = {"type": "base64", "media_type": "image/webp", "data": "d2VicA=="}
+    assert blocks[0]["content"][1]["source"] == source
+    assert blocks[1]["content"] == "text"
+    written = with_written_tools(asked(messages=talk)).messages[2]
+    assert isinstance(written, UserTurn)
+    assert written.images == (shot,)
+
+
+@pytest.mark.promise("IMG-3")
+def test_a_picture_without_words_is_sent_without_an_empty_text() -> None:
+    alone = asked(messages=(UserTurn("", images=(Image("image/png", b"png"),)),))
+    (sent,) = openai_body(BUILT_IN["xai"], "grok-4.7", alone)["messages"][1:]
+    assert [part["type"] for part in sent["content"]] == ["image_url"]
+    (sent,) = anthropic_body("claude-sonnet-5-5", alone)["messages"]
+    assert [block["type"] for block in sent["content"]] == ["image"]
+
+
 def test_openais_own_models_get_what_they_accept() -> None:
     body = openai_body(BUILT_IN["openai"], "gpt-6.1-terra", asked(temperature=0.2))
     assert "temperature" not in body

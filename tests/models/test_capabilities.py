@@ -109,6 +109,9 @@ def test_window_comes_from_the_name_then_the_list_then_caution() -> None:
         ({"models": {"data": [{"id": "m", "meta": {"n_ctx": 5000}}]}}, Probed(5000)),
         ({"props": {"default_generation_settings": {"n_ctx": 6000}}}, Probed(6000)),
         ({"studio": {"data": [{"id": "m", "loaded_context_length": 7000}]}}, Probed(7000)),
+        ({"studio": {"data": [{"id": "m", "type": "vlm"}]}}, Probed(images=True)),
+        ({"studio": {"data": [{"id": "m", "type": "llm"}]}}, Probed(images=False)),
+        ({"props": {"modalities": {"vision": True, "audio": False}}}, Probed(images=True)),
         (
             {
                 "show": {"parameters": "stop x\nnum_ctx   8000", "capabilities": ["tools"]},

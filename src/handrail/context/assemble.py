@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from handrail.context.budget import output_tokens
+from handrail.context.images import Stored, with_images
 from handrail.context.prompt import Prompt
 from handrail.models.base import (
     AssistantTurn,
@@ -15,7 +16,7 @@ from handrail.models.base import (
     UserTurn,
 )
 from handrail.sessions.state import Cut
-from handrail.sessions.transcript import Entry, Replied, Resulted, Said
+from handrail.sessions.transcript import Entry, Replied, Said
 from handrail.tools.secrets import NO_SECRETS, Secrets
 
 SUMMARY = "[Earlier in this session, summarised by Handrail; the full log is kept.]\n{summary}"
@@ -32,9 +33,13 @@ def assemble(
     deadlines: Deadlines,
     temperature: float | None = None,
     secrets: Secrets = NO_SECRETS,
+    stored: Stored = lambda _: None,
 ) -> Request:
-    """The request that asks the model to go on with the conversation; known secrets are not in it."""
-    messages = [_message(entry, model) for entry in transcript]
+    """The request that asks the model to go on with the conversation; known secrets are not in it.
+
+    `stored` gives the bytes of pictures.
+    """
+    messages = [_message(entry, model, stored) for entry in transcript]
     if cut.summary:
         messages.insert(0, UserTurn(SUMMARY.format(summary=cut.summary)))
     return Request(
@@ -51,15 +56,14 @@ def assemble(
     )
 
 
-def _message(entry: Entry, model: str) -> Message:
-    match entry:
-        case Said():
-            return UserTurn(entry.text)
-        case Replied():
-            # Signed blocks are only good for the model that made them.
-            return AssistantTurn(entry.text, entry.calls, entry.opaque if entry.model == model else ())
-        case Resulted():
-            return ToolResult(entry.call_id, entry.tool, entry.content, entry.is_error)
+def _message(entry: Entry, model: str, stored: Stored) -> Message:
+    if isinstance(entry, Replied):
+        # Signed blocks are only good for the model that made them.
+        return AssistantTurn(entry.text, entry.calls, entry.opaque if entry.model == model else ())
+    entry, images = with_images(entry, stored)
+    if isinstance(entry, Said):
+        return UserTurn(entry.text, images)
+    return ToolResult(entry.call_id, entry.tool, entry.content, entry.is_error, images)
 
 
 def _without(secrets: Secrets, message: Message) -> Message:

@@ -1,7 +1,8 @@
 """How much fits: estimates of tokens, and the share of the window at which older turns are compacted."""
 
-from handrail.models.base import Message, Request, ToolSpec, UserTurn
-from handrail.sessions.transcript import Entry, Replied
+from handrail.context.images import image_tokens
+from handrail.models.base import AssistantTurn, Image, Message, Request, ToolSpec
+from handrail.sessions.transcript import Entry, Replied, Said
 
 BYTES_PER_TOKEN = 3.5
 """Low for English and code, so that an estimate errs on the safe side."""
@@ -20,7 +21,8 @@ def entry_tokens(entry: Entry) -> int:
         calls = sum(text_tokens(f"{call.name}{call.arguments}") for call in entry.calls)
         opaque = sum(text_tokens(str(block)) for block in entry.opaque)
         return PER_MESSAGE + text_tokens(entry.text) + calls + opaque
-    return PER_MESSAGE + text_tokens(entry.text if hasattr(entry, "text") else entry.content)
+    images = sum(image_tokens(image) for image in entry.images)
+    return PER_MESSAGE + images + text_tokens(entry.text if isinstance(entry, Said) else entry.content)
 
 
 def fixed_tokens(system: str, tools: tuple[ToolSpec, ...]) -> int:
@@ -42,13 +44,24 @@ def output_tokens(window: int, wished: int) -> int:
 
 def request_bytes(request: Request) -> int:
     """The size of what is sent, near enough for a person."""
+    images = sum(len(image.data) for message in request.messages for image in _images(message))
+    return images + _words(request)
 
+
+def request_tokens(request: Request) -> int:
+    """What a request will cost, by our estimate."""
+    images = sum(image.tokens for message in request.messages for image in _images(message))
+    return images + int(_words(request) / BYTES_PER_TOKEN)
+
+
+def _words(request: Request) -> int:
     def size(message: Message) -> int:
-        if isinstance(message, UserTurn):
-            return len(message.text) + sum(len(image.data) for image in message.images)
-        return len(message.text if hasattr(message, "text") else message.content) + len(
-            str(getattr(message, "calls", ""))
-        )
+        text = message.text if hasattr(message, "text") else message.content
+        return len(text) + len(str(getattr(message, "calls", "")))
 
     tools = sum(len(f"{tool.name}{tool.description}{tool.schema}") for tool in request.tools)
     return len(request.system) + tools + sum(size(message) for message in request.messages)
+
+
+def _images(message: Message) -> tuple[Image, ...]:
+    return () if isinstance(message, AssistantTurn) else message.images

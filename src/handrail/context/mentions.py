@@ -1,18 +1,21 @@
 """`@path` in a message: resolved by code to exact content, no model involved."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from handrail.protocol.errors import PathProblem
-from handrail.protocol.values import SHOWN_DIGITS, FileSeen
+from handrail.protocol.values import SHOWN_DIGITS, AttachedImage, FileSeen
 from handrail.workspace.files import Workspace
+from handrail.workspace.images import ImageFile
 from handrail.workspace.listing import list_folder
 
 MENTION = re.compile(r"(?<![\w@/.])@(\"[^\"\n]+\"|[\w./~+-][\w./~+\-]*)")
 NAME_CAP = 200
 ATTACHED_CAP = 48_000
 """Bytes of all mentioned files together; what does not fit is named, for the model to read itself."""
+MOST_IMAGES, MOST_IMAGE_BYTES = 10, 15_000_000
+"""Of one message."""
 
 
 class Attached(NamedTuple):
@@ -22,6 +25,7 @@ class Attached(NamedTuple):
     files: tuple[FileSeen, ...]
     unattached: tuple[str, ...] = ()
     """For the user: each mention whose content does not go with the message, and why."""
+    images: tuple[ImageFile, ...] = ()
 
 
 class Mention(NamedTuple):
@@ -30,11 +34,43 @@ class Mention(NamedTuple):
     fragment: str
     files: tuple[FileSeen, ...] = ()
     unattached: str = ""
+    image: ImageFile | None = None
 
 
-def attach_mentions(message: str, workspace: Workspace, cap: int = ATTACHED_CAP) -> Attached:
-    """The content of every file and folder that the message mentions."""
-    return attach_files(mentioned(message), workspace, cap, how="user")
+def attach_mentions(
+    message: str,
+    workspace: Workspace,
+    cap: int = ATTACHED_CAP,
+    images: Sequence[AttachedImage] = (),
+) -> Attached:
+    """The content of every file and folder that the message mentions; `images` go with it already."""
+    there = {image.name for image in images}
+    names = [name for name in mentioned(message) if name not in there]
+    attached = attach_files(names, workspace, cap, how="user")
+    found, left_out = attached.images, list[str]()
+    while problem := too_many([*images, *(each.image for each in found)]):
+        left_out.append(f"{found[-1].image.name}: {problem}")
+        found = found[:-1]
+    labels = [image_label(image) for image in (*images, *(each.image for each in found))]
+    labels += [f"[{each} Not attached.]" for each in left_out]
+    return attached._replace(
+        text="\n\n".join([*labels, attached.text] if attached.text else labels),
+        images=found,
+        unattached=(*attached.unattached, *left_out),
+    )
+
+
+def too_many(images: Sequence[AttachedImage]) -> str:
+    """Why so many pictures cannot go with one message; empty when they can."""
+    if len(images) > MOST_IMAGES:
+        return f"at most {MOST_IMAGES} pictures go with one message."
+    if sum(image.size for image in images) > MOST_IMAGE_BYTES:
+        return f"the pictures of one message may have {MOST_IMAGE_BYTES:,} bytes together."
+    return ""
+
+
+def image_label(image: AttachedImage) -> str:
+    return f"### {image.name} [picture: {image.described}]"
 
 
 def attach_files(
@@ -51,6 +87,7 @@ def attach_files(
         "\n\n".join(mention.fragment for mention in found if mention.fragment),
         tuple(seen for mention in found for seen in mention.files),
         tuple(mention.unattached for mention in found if mention.unattached),
+        tuple(mention.image for mention in found if mention.image),
     )
 
 
@@ -71,6 +108,8 @@ def _attach(name: str, workspace: Workspace, left: int, how: Literal["user", "au
             fragment = f"[{name} was not attached: use the read tool, so that the user can be asked.]"
             why = "may hold secrets" if place.inside else "outside of this folder"
             return Mention(fragment, unattached=f"{name}: {why}; you are asked if the model wants to read it")
+        if image := workspace.image(place):
+            return Mention("", image=image)
         file = workspace.read(place)
     except (PathProblem, OSError) as problem:
         if not ("/" in name or re.search(r"\.\w{1,8}$", name)):

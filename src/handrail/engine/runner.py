@@ -1,8 +1,8 @@
 """The runner: while this process holds a session, it takes commands from the inbox and runs turns."""
 
 import time
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import anyio
 from anyio import get_cancelled_exc_class
@@ -11,6 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from handrail.context.budget import shown_characters
 from handrail.context.compaction import compact, size_of
+from handrail.context.images import fits
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions
 from handrail.context.situation import situation
 from handrail.engine.bell import Bell
@@ -49,13 +50,20 @@ from handrail.protocol.events import (
     UserMessage,
 )
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import FinishReason
+from handrail.protocol.values import AttachedImage, FinishReason
 from handrail.sessions.handle import Session
 from handrail.workspace.files import Workspace
 
 FLUSH_SECONDS = 0.25
 CANCELLED = {"user": "You cancelled it.", "signal": "It was stopped from outside, by a signal."}
-DEFAULT_WINDOW = Capabilities().context_window
+BLIND = "{name}: {model} cannot see pictures, and is told so. /model or --model chooses one that can."
+
+
+class Taken(NamedTuple):
+    """A message as an event, and the pictures that go with it."""
+
+    event: UserMessage
+    blobs: tuple[bytes, ...]
 
 
 class TurnMaker(Protocol):
@@ -94,7 +102,8 @@ class Runner:
         self.begins = begins
         self._scope: anyio.CancelScope | None = None
         self._why_cancelled = ""
-        self._window = DEFAULT_WINDOW
+        self._model: Model | None = None
+        """What answers in the turn that runs."""
 
     async def run(self) -> None:
         take_over(self.session, self.workspace)
@@ -191,8 +200,8 @@ class Runner:
         """A message becomes a turn, in one commit with its leaving the inbox."""
         turn_id, model, problem = new_id("t"), "", ""
         try:
-            answering = await self.maker.model(self.session)
-            model, self._window = answering.name, answering.capabilities.context_window
+            self._model = await self.maker.model(self.session)
+            model = self._model.name
         except StorageProblem:
             raise
         except HandrailError as error:
@@ -209,24 +218,39 @@ class Runner:
         )
         if problem:
             finished = TurnFinished(turn_id=turn_id, reason="failed", detail=problem, cost_usd=0.0)
-            self.session.append(message, started, finished, take=[number])
+            self.session.append(message.event, started, finished, take=[number], blobs=message.blobs)
         else:
-            self.session.append(message, started, take=[number])
+            self.session.append(message.event, started, take=[number], blobs=message.blobs)
             self._go_on(tasks)
 
-    def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> UserMessage:
-        cap = shown_characters(self._window, most=ATTACHED_CAP, share=3)
-        attached = attach_mentions(command.text, self.workspace, cap)
+    def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> Taken:
+        can = self._model.capabilities if self._model else Capabilities(images=True)
+        cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
+        attached = attach_mentions(command.text, self.workspace, cap, command.images)
         now = "" if steering else situation(self.session.state, self.workspace, time.time())
-        return UserMessage(
+        images = (*command.images, *(each.image for each in attached.images))
+        event = UserMessage(
             message_id=command.message_id,
             turn_id=turn_id,
             text=command.text,
             attached="\n\n".join(part for part in (attached.text, now) if part),
             files=attached.files,
-            unattached=attached.unattached,
+            images=images,
+            unattached=(*attached.unattached, *self._unseen(images)),
             steering=steering,
         )
+        return Taken(event, tuple(each.data for each in attached.images))
+
+    def _unseen(self, images: Sequence[AttachedImage]) -> list[str]:
+        """For the user: pictures that the model will not see."""
+        if self._model is None:
+            return []
+        can, name = self._model.capabilities, self._model.name
+        if not can.images:
+            return [BLIND.format(name=image.name, model=name) for image in images]
+        if fits(images, can.context_window):
+            return []
+        return [f"{image.name}: too large for the window of {name}" for image in images]
 
     def _take_steering(self) -> None:
         turn = self.session.state.turn
@@ -234,7 +258,8 @@ class Runner:
             return  # what is said after a cancel begins a turn of its own
         for number, command in self.session.waiting():
             if isinstance(command, SendMessage):
-                self.session.append(self._message(command, turn.turn_id, steering=True), take=[number])
+                message = self._message(command, turn.turn_id, steering=True)
+                self.session.append(message.event, take=[number], blobs=message.blobs)
 
     def _go_on(self, tasks: TaskGroup) -> None:
         self._scope = anyio.CancelScope()

@@ -1,11 +1,13 @@
 """The turn: ask the model, run what it calls, until it has answered."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from handrail.context.assemble import assemble
 from handrail.context.budget import fixed_tokens, output_tokens
 from handrail.context.compaction import Size, compact, is_due, size_of
+from handrail.context.images import MOST_SHOWN, visible
 from handrail.context.prompt import Prompt
 from handrail.engine.asking import Asking, ask
 from handrail.engine.attempts import Attempts
@@ -17,6 +19,7 @@ from handrail.models.base import Deadlines, Model, Request
 from handrail.protocol.errors import FixRequest, LostHold, ModelProblem
 from handrail.protocol.events import Answered, Nudged
 from handrail.sessions.handle import Session
+from handrail.sessions.transcript import Entry
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.gate import Gate
 from handrail.tools.secrets import Secrets
@@ -47,6 +50,7 @@ class Turn:
         self.take_steering = take_steering
         self.attempts = attempts
         self.secrets = secrets
+        self.stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
         self.began = time.monotonic()
         self.waited_before = session.state.turn.waited if session.state.turn else 0.0
 
@@ -108,14 +112,21 @@ class Turn:
         return assemble(
             prompt=self.prompt.for_attempt(self._turn.attempt),
             cut=self.session.state.cut,
-            transcript=self.session.transcript,
+            transcript=self._visible(model),
             capabilities=model.capabilities,
             model=model.name,
             max_output=self.limits.max_output_tokens,
             deadlines=self.deadlines,
             temperature=self._turn.temperature,
             secrets=self.secrets,
+            stored=self.stored,
         )
+
+    def _visible(self, model: Model) -> Sequence[Entry]:
+        """The conversation with the pictures that the model is shown."""
+        can = model.capabilities
+        turns, window = self.session.state.turns, can.context_window
+        return visible(self.session.transcript, sees=can.images, turns=turns, window=window)
 
     def _compact_when_due(self) -> None:
         window = min(model.capabilities.context_window for model in self.asking.models)

@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from handrail.models.anthropic_answer import MessageReader
-from handrail.models.base import AssistantTurn, Capabilities, Message, Part, Request, ToolResult, UserTurn
+from handrail.models.base import (
+    AssistantTurn,
+    Capabilities,
+    Image,
+    Message,
+    Part,
+    Request,
+    ToolResult,
+    UserTurn,
+)
 from handrail.models.connections import Connection
 from handrail.models.refusals import Asked
 from handrail.models.wire import Wire
@@ -100,23 +109,20 @@ def _messages(model: str, messages: tuple[Message, ...]) -> list[dict[str, Any]]
 def _blocks(model: str, message: Message) -> list[dict[str, Any]]:
     match message:
         case UserTurn(text, images):
-            pictures = [
-                {
-                    "type": "image",
-                    "source": {
-                        "type": "base64",
-                        "media_type": image.media_type,
-                        "data": base64.b64encode(image.data).decode(),
-                    },
-                }
-                for image in images
-            ]
-            return [*pictures, *_text_block(text)]
+            return [*map(_image_block, images), *_text_block(text)]
         case AssistantTurn():
             return _restored(model, message) or [*_text_block(message.text), *_call_blocks(message).values()]
         case ToolResult():
-            result = {"type": "tool_result", "tool_use_id": message.call_id, "content": message.content}
+            content: str | list[dict[str, Any]] = message.content
+            if message.images:
+                content = [*_text_block(message.content), *map(_image_block, message.images)]
+            result = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
             return [result | ({"is_error": True} if message.is_error else {})]
+
+
+def _image_block(image: Image) -> dict[str, Any]:
+    data = base64.b64encode(image.data).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
 
 
 def _text_block(text: str) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ Finish = Literal["stop", "tool_calls", "length", "filtered"]
 class Image:
     media_type: str
     data: bytes
+    tokens: int = 0
+    """What it will cost, as far as its size tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class ToolResult:
     tool: str
     content: str
     is_error: bool = False
+    images: tuple[Image, ...] = ()
 
 
 Message = UserTurn | AssistantTurn | ToolResult

@@ -91,16 +91,23 @@ def read_probe(model: str, found: Mapping[str, Any]) -> Probed:
         or _whole(_dict(listed.get("meta")), "n_ctx")
     )
     if shown is None:
-        return Probed(context_window=window)
+        return Probed(context_window=window, images=_sees(_dict(found.get("props")), studio))
     abilities = shown.get("capabilities")
     if not isinstance(abilities, list):
         return Probed(context_window=window or _ollama_window(shown))
     return Probed(
         context_window=window or _ollama_window(shown),
         native_tools="tools" in abilities,
-        images="vision" in abilities,
+        images="vision" in abilities or bool(_sees(_dict(found.get("props")), studio)),
         thinking="thinking" in abilities,
     )
+
+
+def _sees(props: dict[str, Any], studio: dict[str, Any]) -> bool | None:
+    """Whether llama.cpp or LM Studio says that the model takes images; None when neither says anything."""
+    if isinstance(vision := _dict(props.get("modalities")).get("vision"), bool):
+        return vision
+    return studio["type"] == "vlm" if isinstance(studio.get("type"), str) else None
 
 
 def _ollama_window(shown: dict[str, Any]) -> int:

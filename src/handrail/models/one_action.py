@@ -124,7 +124,7 @@ def _as_text(message: Message) -> Message:
             return AssistantTurn(json.dumps({"action": ANSWER, "text": text}))
         case ToolResult():
             word = "Error from" if message.is_error else "Result of"
-            return UserTurn(f"{word} {message.tool}:\n{message.content}")
+            return UserTurn(f"{word} {message.tool}:\n{message.content}", message.images)
         case _:
             return message
 

@@ -6,12 +6,13 @@ Prompt caching needs nothing here: these servers cache by stable prefix.
 import base64
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 from handrail.models.base import (
     AssistantTurn,
     Capabilities,
+    Image,
     Message,
     Part,
     Request,
@@ -31,6 +32,8 @@ NO_SAMPLING = re.compile(r"(.*/)?(o\d|gpt-[5-9])")
 
 NO_REASONING_WITH_TOOLS = re.compile(r"(.*/)?gpt-(5\.[6-9]|6-(sol|luna)|6\.\d-(terra|luna))")
 """Models whose chat completions take function tools only without reasoning."""
+
+RESULT_IMAGES = "[The pictures of the results above, in their order.]"
 
 
 class OpenAIModel:
@@ -70,7 +73,7 @@ def request_body(connection: Connection, model: str, request: Request) -> dict[s
         body["tools"] = [_tool(tool) for tool in request.tools]
     system = [{"role": "system", "content": request.system}] if request.system else []
     name = f"{connection.name}/{model}"
-    body["messages"] = [*system, *(_message(name, each) for each in request.messages)]
+    body["messages"] = [*system, *_messages(name, request.messages)]
     body[connection.output_limit] = request.max_output_tokens
     if request.temperature is not None and not NO_SAMPLING.match(model):
         body["temperature"] = request.temperature
@@ -92,21 +95,35 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
+def _messages(name: str, messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
+    """The messages in order. A result takes only text here: its images follow when all results are told."""
+    images: list[Image] = []
+    for message in messages:
+        if images and not isinstance(message, ToolResult):
+            yield _user(RESULT_IMAGES, images)
+            images = []
+        yield _message(name, message)
+        images += message.images if isinstance(message, ToolResult) else ()
+    if images:
+        yield _user(RESULT_IMAGES, images)
+
+
+def _user(text: str, images: Sequence[Image]) -> dict[str, Any]:
+    if not images:
+        return {"role": "user", "content": text}
+    words = [{"type": "text", "text": text}] if text.strip() else []
+    return {"role": "user", "content": [*words, *map(_image, images)]}
+
+
+def _image(image: Image) -> dict[str, Any]:
+    data = base64.b64encode(image.data).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{data}"}}
+
+
 def _message(name: str, message: Message) -> dict[str, Any]:
     match message:
-        case UserTurn(text, images) if images:
-            pictures = [
-                {
-                    "type": "image_url",
-                    "image_url": {
-                        "url": f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
-                    },
-                }
-                for image in images
-            ]
-            return {"role": "user", "content": [{"type": "text", "text": text}, *pictures]}
-        case UserTurn(text):
-            return {"role": "user", "content": text}
+        case UserTurn(text, images):
+            return _user(text, images)
         case AssistantTurn():
             return _assistant(name, message)
         case ToolResult():

@@ -103,6 +103,7 @@ class Script(Value):
     answers: tuple[ScriptedAnswer, ...]
     context_window: int = 100_000
     native_tools: bool = True
+    images: bool = False
 
 
 BeforeChunk = Callable[[int, int], Awaitable[None]]
@@ -156,6 +157,7 @@ class ScriptedModel:
             context_window=self._script.context_window,
             native_tools=self._script.native_tools,
             schema_output=True,
+            images=self._script.images,
             price=LOCAL_PRICE,
         )
 

@@ -38,6 +38,6 @@ def _as_text(message: Message) -> Message:
             return AssistantTurn("\n\n".join([text, *(f"```json\n{each}\n```" for each in written)]).strip())
         case ToolResult():
             word = "Error from" if message.is_error else "Result of"
-            return UserTurn(f"{word} {message.tool}:\n{message.content}")
+            return UserTurn(f"{word} {message.tool}:\n{message.content}", message.images)
         case _:
             return message

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from handrail.protocol.family import Family
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import Mode, Role, Value
+from handrail.protocol.values import AttachedImage, Mode, Role, Value
 
 
 class SendMessage(Value):
@@ -16,6 +16,8 @@ class SendMessage(Value):
     text: str
     message_id: str = Field(default_factory=lambda: new_id("m"))
     """The id that the message will have in the log, so that its sender can find it there."""
+    images: tuple[AttachedImage, ...] = ()
+    """Pictures that the user named or pasted, their bytes already kept as blobs."""
     check: str = ""
     """A command of the user's: the turn counts as done only when it passes."""
     attempts: int = Field(default=1, ge=1, le=20)

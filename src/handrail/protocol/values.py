@@ -56,6 +56,27 @@ class FileSeen(Value):
     whole: bool = True
 
 
+ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+
+
+class AttachedImage(Value):
+    """A picture that the model is shown; its bytes are the blob of this hash."""
+
+    sha256: str
+    media_type: ImageType
+    size: int = Field(ge=1)
+    """Bytes."""
+    width: int = Field(ge=1)
+    height: int = Field(ge=1)
+    name: str
+    """Its path, for people and models."""
+
+    @property
+    def described(self) -> str:
+        """What it is, in words: `PNG, 800 x 600`."""
+        return f"{self.media_type.removeprefix('image/').upper()}, {self.width} x {self.height}"
+
+
 class FileChange(Value):
     """One file's part of a change set; the hashes name blobs, empty where there is no file."""
 

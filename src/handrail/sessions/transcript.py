@@ -1,10 +1,20 @@
 """The conversation as a model is to be shown it: a fold of the events after the last compaction."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
-from handrail.protocol.events import Answered, AttemptStarted, Nudged, Recorded, ToolFinished, UserMessage
-from handrail.protocol.values import ToolCall
+from handrail.protocol.events import (
+    Answered,
+    AttemptStarted,
+    Nudged,
+    Recorded,
+    RequestFailed,
+    ToolFinished,
+    TurnFinished,
+    UserMessage,
+)
+from handrail.protocol.values import AttachedImage, ToolCall
 
 INTERRUPTED = "[This answer was cut off here: it was interrupted before its end.]"
 CUT_LENGTH = "[This answer was cut off here: it reached the limit of its length.]"
@@ -17,6 +27,12 @@ class Said:
     seq: int
     text: str
     by: str = "user"
+    words: str = ""
+    """What the user wrote, without what was attached to it."""
+    steering: bool = False
+    images: tuple[AttachedImage, ...] = ()
+    doubted: bool = False
+    """A request with these images was refused, because of an image it seems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +55,66 @@ class Resulted:
     tool: str
     content: str
     is_error: bool
+    images: tuple[AttachedImage, ...] = ()
+    doubted: bool = False
 
 
 Entry = Said | Replied | Resulted
 
 
-SHOWN = {"user_message", "nudged", "answered", "tool_finished", "attempt_started"}
-"""Types of the events that `entry_of` makes something of."""
+SHOWN = {
+    "user_message",
+    "nudged",
+    "answered",
+    "tool_finished",
+    "attempt_started",
+    "request_failed",
+    "turn_finished",
+}
+"""Types of the events that `show` makes something of."""
+ABOUT_IMAGES = re.compile(r"image|picture|media", re.IGNORECASE)
+REFUSED = "[{names}: not shown, because the model's provider refused the request that it came with.]"
 
 
 def show(entries: list[Entry], recorded: Recorded) -> None:
     """Bring a transcript up to date with one more event."""
-    if isinstance(recorded.event, AttemptStarted):
-        keep = recorded.event.keep
-        entries[:] = [entry for entry in entries if entry.seq <= keep]
+    match recorded.event:
+        case AttemptStarted(keep=keep):
+            entries[:] = [entry for entry in entries if entry.seq <= keep]
+        case RequestFailed(kind="fix_request", message=message) if ABOUT_IMAGES.search(message):
+            _doubt(entries, doubted=True)
+        case Answered():
+            _doubt(entries, doubted=False)
+        case TurnFinished(reason="failed"):
+            # Sent again, it would be refused again, and the session could not go on.
+            entries[:] = [_without_doubted(entry) for entry in entries]
     if entry := entry_of(recorded):
         entries.append(entry)
+
+
+def _doubt(entries: list[Entry], *, doubted: bool) -> None:
+    """Mark the images that no answer has followed yet."""
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if isinstance(entry, Replied):
+            return
+        if entry.images and entry.doubted != doubted:
+            entries[index] = replace(entry, doubted=doubted)
+
+
+def _without_doubted(entry: Entry) -> Entry:
+    if isinstance(entry, Replied) or not entry.doubted:
+        return entry
+    return without_images(entry, REFUSED)
+
+
+def without_images(entry: Said | Resulted, why: str) -> Said | Resulted:
+    """The entry with words in the place of its images."""
+    names = ", ".join(image.name for image in entry.images)
+    line = why.format(names=names)
+    if isinstance(entry, Said):
+        return replace(entry, text=f"{entry.text}\n\n{line}", images=(), doubted=False)
+    return replace(entry, content=f"{entry.content}\n{line}", images=(), doubted=False)
 
 
 def entry_of(recorded: Recorded) -> Entry | None:
@@ -63,7 +123,7 @@ def entry_of(recorded: Recorded) -> Entry | None:
     match event:
         case UserMessage():
             text = f"{event.text}\n\n{event.attached}" if event.attached else event.text
-            return Said(seq, text)
+            return Said(seq, text, words=event.text, steering=event.steering, images=event.images)
         case Nudged() | AttemptStarted():
             return Said(seq, event.text, by="handrail")
         case Answered():
@@ -74,6 +134,7 @@ def entry_of(recorded: Recorded) -> Entry | None:
                 return None
             return Replied(seq, text, event.model, event.calls, event.opaque if not mark else ())
         case ToolFinished():
-            return Resulted(seq, event.call_id, event.tool, event.content, event.status != "ok")
+            failed = event.status != "ok"
+            return Resulted(seq, event.call_id, event.tool, event.content, failed, images=event.images)
         case _:
             return None

@@ -23,6 +23,7 @@ from handrail.protocol.events import (
     SessionStarted,
     ToolFinished,
     TurnFinished,
+    UserMessage,
 )
 from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.upcast import VERSION, dump_event, is_storable, load_event
@@ -178,8 +179,12 @@ def _store(
 def _blobs(one: Recorded) -> list[str]:
     """Hashes of the stored contents that an event speaks of."""
     match one.event:
-        case Answered(raw=sha256) | RequestFailed(raw=sha256) | ToolFinished(output=sha256):
+        case Answered(raw=sha256) | RequestFailed(raw=sha256):
             return [sha256] if sha256 else []
+        case ToolFinished(output=sha256, images=images):
+            return [*([sha256] if sha256 else []), *(image.sha256 for image in images)]
+        case UserMessage(images=images):
+            return [image.sha256 for image in images]
         case ChangePrepared(files=files):
             return [sha256 for file in files for sha256 in (file.old_sha256, file.new_sha256) if sha256]
         case _:

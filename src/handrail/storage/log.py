@@ -248,6 +248,11 @@ class Log:
 
     # Blobs and snapshots
 
+    def keep(self, blob: bytes) -> None:
+        """Store bytes that a command is going to speak of."""
+        with transaction(self._connection, self.path) as db:
+            self._store_blob(db, blob, time.time_ns() // 1_000_000)
+
     def blob(self, sha256: str) -> bytes | None:
         """The bytes with this hash; None when they are not kept (any more)."""
         with storage_errors(self.path):

@@ -13,6 +13,7 @@ from handrail.sessions.handle import Session
 from handrail.tools.schema import schema_of
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.workspace.files import Workspace
+from handrail.workspace.images import ImageFile
 from handrail.workspace.places import Place
 
 Arguments = TypeVar("Arguments", bound=Value)
@@ -72,6 +73,8 @@ class Outcome:
     files: tuple[FileSeen, ...] = ()
     events: tuple[Event, ...] = ()
     """Facts to be committed together with the end of the call."""
+    images: tuple[ImageFile, ...] = ()
+    """Pictures that the model is shown with `content`."""
     output: bytes = b""
     """The whole output, where `content` is only a part of it."""
 

@@ -261,9 +261,10 @@ class Gate:
             error=outcome.error,
             output=hashlib.sha256(outcome.output).hexdigest() if outcome.output else "",
             files=outcome.files,
+            images=tuple(each.image for each in outcome.images),
             seconds=seconds,
         )
-        blobs = [outcome.output] if outcome.output else []
+        blobs = [each for each in (outcome.output, *(image.data for image in outcome.images)) if each]
         self._session.append(*outcome.events, finished, blobs=blobs, settle=[call.id])
 
 

@@ -5,10 +5,12 @@ from typing import Annotated, Any
 import anyio.to_thread
 from pydantic import Field
 
+from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import SHOWN_DIGITS, FileSeen, Value
 from handrail.tools.base import About, Outcome, Tool, Work
 from handrail.tools.clip import counted
 from handrail.workspace.files import WHOLE_LIMIT, Workspace
+from handrail.workspace.images import ImageFile
 from handrail.workspace.places import Place
 from handrail.workspace.text import Lines
 
@@ -23,7 +25,7 @@ class ReadArguments(Value):
 
 class Read(Tool[ReadArguments]):
     name = "read"
-    description = "Show a text file with line numbers and its hash."
+    description = "Show a text file with line numbers and its hash, or a picture."
     action = "look"
     arguments = ReadArguments
 
@@ -34,6 +36,9 @@ class Read(Tool[ReadArguments]):
         return {"path": super().subject(arguments, work)["path"]}
 
     async def run(self, arguments: ReadArguments, work: Work) -> Outcome:
+        if image := await anyio.to_thread.run_sync(read_image, work.workspace, work.decided):
+            content = f"### {image.image.name} [picture: {image.image.described}]"
+            return Outcome(image.image.described, content, images=(image,))
         lines = await anyio.to_thread.run_sync(
             read_lines, work.workspace, work.decided, arguments, abandon_on_cancel=True
         )
@@ -45,6 +50,18 @@ class Read(Tool[ReadArguments]):
         summary = counted(lines.total, "line") if whole else f"lines {lines.start}-{last} of {lines.total:,}"
         seen = FileSeen(path=path, sha256=lines.sha256, how="agent", whole=whole)
         return Outcome(summary, content, files=(seen,))
+
+
+def read_image(workspace: Workspace, place: Place) -> ImageFile | None:
+    """The picture that the file is, if it is one; those outside the workspace are the user's to attach."""
+    image = workspace.image(place)
+    if image and not place.inside:
+        raise PathProblem(
+            f"{place.path} is a picture outside the workspace: only the user can attach it (--image, or @).",
+            "outside_workspace",
+            place.path,
+        )
+    return image
 
 
 def read_lines(workspace: Workspace, place: Place, arguments: ReadArguments) -> Lines:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from handrail.protocol.errors import PathProblem, RefusalReason
 from handrail.workspace.beneath import opened_folder
+from handrail.workspace.images import HEAD, IMAGE_LIMIT, ImageFile, NotImage, image_of, image_type
 from handrail.workspace.nearest import nearest
 from handrail.workspace.places import Place, resolve
 from handrail.workspace.text import LineEnding, Lines, NotText, decode, pick_lines
@@ -91,6 +92,34 @@ class Workspace:
                 )
             with _text_of(place):
                 return pick_lines(iter(lambda: file.read(CHUNK), b""), start, end)
+
+    def image(self, given: str | Place) -> ImageFile | None:
+        """A picture with its bytes; None for what does not begin like one, PathProblem for an unfit one."""
+        place = self.resolve(given)
+        with self._opened(place) as (file, size):
+            before = os.fstat(file.fileno())
+            data = file.read(HEAD)
+            if image_type(data) is None:
+                return None
+            if size <= IMAGE_LIMIT:
+                data += file.read(IMAGE_LIMIT + 1 - len(data))
+            if max(size, len(data)) > IMAGE_LIMIT:
+                raise PathProblem(
+                    f"{place.path} has {max(size, len(data)):,} bytes; a picture may have {IMAGE_LIMIT:,}."
+                    " Make it smaller, or cut out what matters.",
+                    "too_large",
+                    place.path,
+                )
+            after = os.fstat(file.fileno())
+        if (before.st_mtime_ns, before.st_size, len(data)) != (after.st_mtime_ns, after.st_size, size):
+            message = f"{place.path} changed while it was read. Try again when it is finished."
+            raise PathProblem(message, "stale_file", place.path)
+        try:
+            return image_of(place.path, data)
+        except NotImage as problem:
+            raise PathProblem(
+                f"{place.path} cannot be used as a picture: {problem}.", "not_text", place.path
+            ) from problem
 
     def sha256(self, given: str | Place) -> str | None:
         """The hash of a file's bytes as they are now; None where no regular file can be read.

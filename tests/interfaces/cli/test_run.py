@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tests.interfaces.cli.program import DEADLINE, command, environment, run, script
 from tests.models.fake_server import FakeServer, Reply
+from tests.pictures import png
 
 
 @pytest.fixture
@@ -199,3 +201,45 @@ def test_a_full_disk_behind_the_output_is_no_crash(workspace: Path, tmp_path: Pa
     assert "handrail: The output could not be written: No space left on device." in done.stderr
     assert "Exception" not in done.stderr
     assert not (home / "handrail" / "crashes").exists()
+
+
+@pytest.mark.promise("IMG-7")
+def test_a_picture_named_on_the_command_line_goes_with_the_task_wherever_it_is(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    (tmp_path / "shot one.png").write_bytes(png(12, 34))
+    model = tmp_path / "seeing.json"
+    model.write_text(json.dumps({"images": True, "answers": [{"text": "I see."}]}))
+    done = run(
+        "run", "--json", "--model", f"scripted/{model}", "--image", "../shot one.png", "what is it", cwd=root
+    )
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    (message,) = [event for event in events if event["type"] == "user_message"]
+    assert [(image["name"], image["width"]) for image in message["images"]] == [
+        (str(tmp_path / "shot one.png"), 12)
+    ]
+    assert message["unattached"] == []
+
+
+@pytest.mark.promise("IMG-2")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("missing.png", "does not exist"), ("text.png", "no PNG, JPEG, GIF or WebP"), ("pipe.png", "a pipe")],
+)
+def test_what_is_no_picture_is_refused_before_anything_is_sent(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "text.png").write_text("no picture")
+    os.mkfifo(tmp_path / "pipe.png")
+    model = script(tmp_path, {"text": "never"})
+    done = run("run", "--model", model, "--image", name, "what is it", cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert run("sessions", cwd=tmp_path).stdout.count("what is it") == 0
+
+
+def test_a_blind_model_is_told_of_on_stderr(tmp_path: Path) -> None:
+    (tmp_path / "shot.png").write_bytes(png())
+    done = run("run", "--model", script(tmp_path, {"text": "ok"}), "what is @shot.png", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "cannot see pictures" in " ".join(done.stderr.split())

@@ -6,6 +6,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Protocol
 
+from handrail.interfaces.cli.attaching import with_images
 from handrail.interfaces.cli.markdown import render
 from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.rendering import unattached
@@ -17,6 +18,9 @@ from handrail.protocol.commands import Cancel, SendMessage
 from handrail.protocol.events import Answered, Delta, Recorded, ToolFinished, TurnFinished, UserMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from anyio.abc import TaskGroup
 
     from handrail.app import App, Options
@@ -51,7 +55,7 @@ def headless(
     *,
     session: str | None,
     as_json: bool,
-    images: Sequence[Path] = (),
+    images: "Sequence[Path]" = (),
 ) -> int:
     """Run one turn; its exit status."""
     import anyio
@@ -60,13 +64,13 @@ def headless(
         async with opened(options) as app:
             session_id = named(app, session) if session is not None else ""
             await app.chosen_model(session_id)
-            attached = with_images(message, [app.image(file) for file in images])
             report = JsonReport() if as_json else TextReport(app.settings.display)
             status_line = StatusLine(
                 live=is_terminal(sys.stderr) and not as_json,
                 colour=takes_colour(sys.stderr, app.settings.display, os.environ),
             )
-            return await one_turn(app, session_id or app.new_session(), message, report, status_line)
+            whole = with_images(app, message, images)
+            return await one_turn(app, session_id or app.new_session(), whole, report, status_line)
 
     return anyio.run(run)
 

@@ -149,9 +149,10 @@ def user_message(event: UserMessage, width: int) -> list[Line]:
     for number, text in enumerate(event.text.rstrip().split("\n")):
         mark = Piece(ACCENT, "> " if number == 0 else "  ")
         rows += wrap((mark, Piece(BOLD, text)), width, INDENT)
-    if event.files:
-        names = ", ".join(seen.path for seen in event.files)
-        rows += note("attached", names, width)
+    names = [seen.path for seen in event.files]
+    names += [f"{image.name} ({image.described})" for image in event.images]
+    if names:
+        rows += note("attached", ", ".join(names), width)
     return rows + unattached(event, width)
 
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import FileSeen, FinishReason, Mode, Usage
+from handrail.protocol.values import AttachedImage, FileSeen, FinishReason, Mode, Usage
 
 
 class UserMessage(EventBase):
@@ -15,6 +15,7 @@ class UserMessage(EventBase):
     attached: str = ""
     """Content of mentioned files, as the model is shown it."""
     files: tuple[FileSeen, ...] = ()
+    images: tuple[AttachedImage, ...] = ()
     unattached: tuple[str, ...] = ()
     """For the user: mentions whose content is not attached, and why."""
     steering: bool = False

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from handrail.protocol.errors import ToolError
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import FileSeen, ToolKind
+from handrail.protocol.values import AttachedImage, FileSeen, ToolKind
 
 CallStatus = Literal["ok", "refused", "failed", "cancelled", "interrupted"]
 
@@ -38,4 +38,6 @@ class ToolFinished(EventBase):
     output: str = ""
     """Blob of the whole output, where there is more than `content`."""
     files: tuple[FileSeen, ...] = ()
+    images: tuple[AttachedImage, ...] = ()
+    """Pictures that go with `content`."""
     seconds: float = 0.0

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from handrail.interfaces.cli.headless import headless
-from handrail.interfaces.cli.options import options_for, text_of, turn_options
+from handrail.interfaces.cli.options import file_named, options_for, text_of, turn_options
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import UsageProblem
 
@@ -26,9 +26,19 @@ LONGEST_TASK = 10_000_000
     default=1,
     help="With --check: so many fresh answers may be tried, each from the same files.",
 )
+@click.option(
+    "--image", "images", metavar="FILE", multiple=True, help="A picture that goes with the task; repeatable."
+)
 @turn_options
 def command(
-    task: tuple[str, ...], as_json: bool, session: str | None, check: str, attempts: int, **given: Any
+    task: tuple[str, ...],
+    as_json: bool,
+    session: str | None,
+    check: str,
+    attempts: int,
+    *,
+    images: tuple[str, ...],
+    **given: Any,
 ) -> int:
     """Do TASK and leave. `-` reads it from stdin. What would have to be asked is refused.
 
@@ -39,7 +49,13 @@ def command(
     if attempts > 1 and not check:
         raise click.UsageError("--attempts goes with --check CMD.")
     message = SendMessage(text=text_of(words), check=check, attempts=attempts)
-    return headless(options_for(given), message, session=session, as_json=as_json)
+    return headless(
+        options_for(given),
+        message,
+        session=session,
+        as_json=as_json,
+        images=[file_named(each) for each in images],
+    )
 
 
 def from_stdin() -> str:
