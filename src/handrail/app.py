@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -148,9 +148,11 @@ class App:
         self._tasks = tasks
         self._attached: dict[str, Attachment] = {}
         self._sent: set[str] = set()
+        self._warming = anyio.CancelScope()
         log.listeners.append(self.bell.ring)
 
     async def close(self) -> None:
+        self._warming.cancel()
         for attachment in self._attached.values():
             attachment.scope.cancel()
         await self.answerers.aclose()
@@ -245,6 +247,7 @@ class App:
             ) from error
         if isinstance(command, SendMessage):
             self._sent.add(command.message_id)
+            self._warming.cancel()  # what it has read stays read; the rest is for the message
         self.attach(session_id)
         self.log.put(session_stream(session_id), data)
 
@@ -285,6 +288,11 @@ class App:
                 yield delta
             if not shown:
                 await ticket.wait()
+
+    def warm(self, session_id: str = "") -> None:
+        """Let a slow model get ready while the user types; the next message ends it."""
+        self._warming = anyio.CancelScope()
+        self._tasks.start_soon(self._warm, session_id, self._warming)
 
     async def chosen_model(self, session_id: str = "") -> Choice:
         """Which model would answer, and why."""
@@ -350,6 +358,10 @@ class App:
             self.bell,
             begins=lambda waiting: self.options.answerable or bool(waiting & self._sent),
         )
+
+    async def _warm(self, session_id: str, scope: anyio.CancelScope) -> None:
+        with scope, suppress(HandrailError):  # what is wrong is told when the model is asked
+            await self.turns.warm(Session(self.log, session_id).load() if session_id else None)
 
     async def _hold(self, attachment: Attachment) -> None:
         with attachment.scope:

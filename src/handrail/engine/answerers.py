@@ -53,7 +53,7 @@ class Answerers:
         choice = await self._choose(Wishes(flag=reference))
         return choice.reference
 
-    async def models(self, session: Session) -> list[Model]:
+    async def models(self, session: Session | None) -> list[Model]:
         """The session's main model, ready to be asked, and after it the fallbacks."""
         choice = await self.choice(session)
         models = [await self._connected(choice.reference)]

@@ -3,8 +3,11 @@
 import math
 import platform
 from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
 
 from handrail.config.settings import Settings
+from handrail.context.assemble import assemble
 from handrail.context.budget import shown_characters
 from handrail.context.mentions import Attached
 from handrail.context.notes import project_notes
@@ -18,10 +21,11 @@ from handrail.engine.attempts import Attempts
 from handrail.engine.bell import Bell
 from handrail.engine.limits import Limits
 from handrail.engine.turn import Turn
-from handrail.models.base import Deadlines, Model
+from handrail.models.base import Deadlines, Model, UserTurn
 from handrail.models.prices import cost
-from handrail.protocol.values import Usage
+from handrail.protocol.values import Mode, Usage
 from handrail.sessions.handle import Session
+from handrail.sessions.state import Cut
 from handrail.tools.checking import Checker
 from handrail.tools.gate import Gate
 from handrail.tools.toolbox import Toolbox
@@ -56,7 +60,8 @@ class Turns:
         models = await self._answerers.models(session)
         secrets = self._answerers.secrets()
         window = min(model.capabilities.context_window for model in models)
-        prompt = self._prompt(session, models[0])
+        checked = bool(session.state.turn and session.state.turn.check)
+        prompt = self._prompt(session.state.mode, models[0], checked=checked)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         return Turn(
             session=session,
@@ -90,10 +95,30 @@ class Turns:
             ),
         )
 
-    def _prompt(self, session: Session, model: Model) -> Prompt:
-        tools = self._toolbox.specs(session.state.mode)
+    async def warm(self, session: Session | None) -> None:
+        """Let a slow model read what the next request of the session, or of a new one, will begin with."""
+        model = (await self._answerers.models(session))[0]
+        if not model.capabilities.one_action or (session and session.state.turn):
+            return
+        mode = session.state.mode if session else self._settings.mode
+        beginning = assemble(
+            prompt=self._prompt(mode, model, checked=False),
+            cut=session.state.cut if session else Cut(),
+            transcript=session.transcript if session else (),
+            capabilities=model.capabilities,
+            model=model.name,
+            max_output=1,
+            deadlines=Deadlines(whole=self._settings.limits.answer_seconds),
+            secrets=self._answerers.secrets(),
+        )
+        request = replace(beginning, messages=(*beginning.messages, UserTurn("")), max_output_tokens=1)
+        async with aclosing(model.stream(request)) as parts:
+            async for _ in parts:
+                pass
+
+    def _prompt(self, mode: Mode, model: Model, *, checked: bool) -> Prompt:
+        tools = self._toolbox.specs(mode)
         if model.capabilities.one_action:
-            checked = bool(session.state.turn and session.state.turn.check)
             return small_prompt(self._workspace, tools, checked=checked)
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
         return Prompt(system_prompt(str(self._workspace.root), platform.system(), notes), tools)

@@ -73,12 +73,31 @@ async def test_an_answer_comes_after_progress_that_says_what_is_going_on(model: 
     assert model.capabilities.context_window == running(model).context_window
 
 
-@pytest.mark.promise("EMB-9")
-async def test_what_was_warmed_need_not_be_read_again(model: EmbeddedModel) -> None:
-    system = "You are careful and kind. " * 30
-    await model.warm(asked("", system=system))
-    answer = await collect(model.stream(asked("Say hello.", system=system)))
-    assert answer.usage.cache_read_tokens > 150
+async def test_two_that_ask_at_once_are_both_told_of_the_load_and_both_get_answers(
+    model: EmbeddedModel,
+) -> None:
+    told: list[list[Part]] = [[], []]
+
+    async def ask(parts: list[Part]) -> None:
+        parts.extend([part async for part in model.stream(asked("Say hello."))])
+
+    async with anyio.create_task_group() as tasks:
+        for parts in told:
+            tasks.start_soon(ask, parts)
+    for parts in told:
+        assert any(isinstance(part, Progress) and part.what == "loading" for part in parts)
+        assert any(isinstance(part, Text) for part in parts)
+
+
+async def test_a_check_that_was_begun_is_not_begun_again(model: EmbeddedModel) -> None:
+    async with aclosing(model.stream(asked("Say hello."))) as stream:
+        first = await anext(stream)
+    parts = [part async for part in model.stream(asked("Say hello."))]
+    assert isinstance(first, Progress)
+    assert isinstance(parts[0], Progress)
+    assert (first.what, parts[0].what) == ("checking", "checking")
+    assert parts[0].done > first.done
+    assert isinstance(parts[-1], Finished)
 
 
 async def test_an_answer_fits_the_schema_that_was_asked_for(model: EmbeddedModel) -> None:

@@ -83,6 +83,8 @@ class Conversation:
                 await self.open(session_id)
             if message:
                 self.submitted(message)
+            else:
+                self.app.warm(session_id)
             await self._prompt.run()
             self._tasks.cancel_scope.cancel()
         if self.session_id and self.app.state(self.session_id).turns:

@@ -1,16 +1,16 @@
 """The embedded model as a Model: its file is checked and its child started when it is first asked."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from anyio import get_cancelled_exc_class
 
 from handrail.models.base import Capabilities, Part, Progress, Request, Text, Thinking
 from handrail.models.connections import EMBEDDED, LOCAL_PRICE, Connection
 from handrail.models.embedded.checking import check
-from handrail.models.embedded.child import GRACE, Child
+from handrail.models.embedded.child import GRACE, POLL_SECONDS, Child
 from handrail.models.embedded.files import ModelFile, file_for, find_file, models_folder
 from handrail.models.embedded.machine import window
 from handrail.models.embedded.notice import Running
@@ -31,6 +31,11 @@ class EmbeddedModel:
         """The child that the adapter talks to."""
         self._crashes = 0
         """Since the last answer that came whole."""
+        self._preparing = False
+        self._progress = Progress("loading", 0)
+        """How far whoever prepares the child is, for others who wait for it."""
+        self._checking: Iterator[int] | None = None
+        """A check that was begun: who was cancelled in it leaves the rest to the next one."""
         running = self.child.running()
         self._window = running.context_window if running else window()
 
@@ -58,34 +63,44 @@ class EmbeddedModel:
             except ModelProblem as problem:
                 await self._recover(problem, answering=answering)
 
-    async def warm(self, prefix: Request) -> None:
-        """Read what every request begins with, so that the first one need not wait for it."""
-        async with aclosing(self.stream(replace(prefix, max_output_tokens=1))) as parts:
-            async for _ in parts:
-                pass
-
     async def aclose(self) -> None:
         await self._disconnect()
         self.child.release()
 
     async def _get_ready(self) -> AsyncGenerator[Progress, None]:
-        """Progress until the child answers."""
+        """Progress until the child answers; of several who need it one prepares it, and all are told."""
+        while self._preparing:
+            yield self._progress
+            await anyio.sleep(POLL_SECONDS)
+        self._preparing = True
+        try:
+            async with aclosing(self._prepare()) as preparing:
+                async for self._progress in preparing:
+                    yield self._progress
+        except (OSError, ConfigProblem) as error:
+            raise GiveUp(f"The small model cannot be started: {error}") from error
+        finally:
+            self._preparing = False
+
+    async def _prepare(self) -> AsyncGenerator[Progress, None]:
         if self._running is not None and self.child.running() == self._running:
             return
         await self._disconnect()
-        try:
-            if self.child.running() is None:
-                checking = check(self._file, self._path, self._folder)
+        if self.child.running() is None:
+            checking = self._checking or check(self._file, self._path, self._folder)
+            self._checking = None
+            try:
                 while (done := await anyio.to_thread.run_sync(next, checking, None)) is not None:
                     yield Progress("checking", done, self._file.size)
-            shown = -1
-            async with aclosing(self.child.attach()) as waiting:
-                async for seconds in waiting:
-                    if int(seconds) > shown:
-                        shown = int(seconds)
-                        yield Progress("loading", shown)
-        except (OSError, ConfigProblem) as error:
-            raise GiveUp(f"The small model cannot be started: {error}") from error
+            except (GeneratorExit, get_cancelled_exc_class()):
+                self._checking = checking
+                raise
+        shown = -1
+        async with aclosing(self.child.attach()) as waiting:
+            async for seconds in waiting:
+                if int(seconds) > shown:
+                    shown = int(seconds)
+                    yield Progress("loading", shown)
 
     def _connected(self) -> OpenAIModel:
         if self._adapter is None:
