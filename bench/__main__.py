@@ -1,44 +1,142 @@
-"""`python -m bench`: all measurements as a table, and as JSON in bench/results."""
+"""`python -m bench`: Handrail and the peers that are installed, against a model that answers at once."""
 
+import argparse
 import json
 import platform
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
-from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
-from bench import first_request, long_session
-from bench.timing import Measured, median_ms, python_pass_ms
+from bench import long_session
+from bench.agents import Agent, Handrail
+from bench.commits import most_commits
+from bench.figures import Measured, missed, table
+from bench.peers import PEERS
+from bench.repository import repository
+from bench.running import Failed, Place, hello_bytes, one_edit, peak_megabytes, placed, version_ms
+from bench.server import Server
+from bench.timing import PythonPass, python_pass_ms
 
 RESULTS = Path(__file__).parent / "results"
-
-
-def start_up(python: float) -> Iterator[Measured]:
-    for name in ("--version", "--help"):
-        arguments = [sys.executable, "-m", "handrail", name]
-        spent = median_ms(partial(subprocess.run, arguments, check=True, capture_output=True), 15)
-        yield Measured(f"handrail {name}", spent, "python -c pass", spent / python)
+SIZES = (5, 20_000)
+Result = TypeVar("Result")
+CELL_SECONDS = 45.0
+"""An agent that has used so much in a repository is run no further there."""
 
 
 def main() -> None:
-    python = python_pass_ms()
-    print(f"python -c pass: {python:.1f} ms; every ratio is to what stands beside it, in this run\n")
-    rows = []
-    for row in chain(start_up(python), first_request.measure(python), long_session.measure()):
-        rows.append(row)
-        print(f"{row.name:<55} {row.milliseconds:>9.1f} ms   {row.ratio:>6.2f} x {row.against}", flush=True)
-    RESULTS.mkdir(exist_ok=True)
-    target = RESULTS / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--runs", type=int, default=9, help="rounds; the median counts")
+    parser.add_argument("--only", default="", help="agents, with commas between")
+    parser.add_argument("--short", action="store_true", help="without the session of 10,000 turns")
+    options = parser.parse_args()
+    agents = wanted(options.only)
+    with Server() as server:
+        rows = measure(agents, server, options.runs)
+        commits = most_commits(server)
+    lines = report(rows, commits)
+    print("\n".join(lines), flush=True)
+    long = [] if options.short else list(long_session.measure())
+    for row in long:
+        print(f"{row.name}: {row.milliseconds:.0f} ms, {row.ratio:.2f} times {row.against}", flush=True)
     facts = {
-        "python_pass_ms": python,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": platform.platform(),
-        "rows": [row._asdict() for row in rows],
+        "commits_between_result_and_request": commits,
+        "agents": [row.facts() for row in rows],
+        "long_session": [row._asdict() for row in long],
     }
+    RESULTS.mkdir(exist_ok=True)
+    target = RESULTS / time.strftime("%Y%m%dT%H%M%S.json")
     target.write_text(json.dumps(facts, indent=2) + "\n")
-    print(f"\nwritten to {target.relative_to(Path.cwd())}")
+    target.with_suffix(".md").write_text("\n".join(lines) + "\n")
+    print(f"\nwritten to {target} and, as a table, beside it")
+
+
+def wanted(only: str) -> list[Agent]:
+    """Handrail and the peers that are there; says which are not."""
+    names = {name for name in only.split(",") if name}
+    found: list[Agent] = []
+    for agent in (Handrail(), *PEERS):
+        if names and agent.name not in names:
+            continue
+        if agent.installed:
+            found.append(agent)
+        else:
+            print(f"{agent.name}: not installed (python -m bench.peers --install)")
+    return found
+
+
+def measure(agents: list[Agent], server: Server, runs: int) -> list[Measured]:
+    """All agents in all repositories, in turns, so that a busy moment is not the bad luck of one."""
+    idle = Measured("python -c pass", 0)
+    with ExitStack() as stack:
+        cells = [
+            (Measured(agent.name, files), stack.enter_context(placed(agent, repository(files), server)))
+            for files in SIZES
+            for agent in agents
+        ]
+        for row, place in cells:
+            attempt(row, "first", partial(one_edit, place))  # fills caches; not counted
+        spent = [0.0] * len(cells)
+        for _ in range(runs):
+            python = python_pass_ms()
+            idle.add("whole", python.whole, python=python.whole)
+            idle.add("cpu", python.cpu, python=python.cpu)
+            for number, (row, place) in enumerate(cells):
+                began = time.monotonic()
+                if not row.problems.get("first") and spent[number] < CELL_SECONDS:
+                    again(row, place, python)
+                spent[number] += time.monotonic() - began
+        for row, place in cells:
+            once(row, place)
+    return [idle, *(row for row, _ in cells)]
+
+
+def again(row: Measured, place: Place, python: PythonPass) -> None:
+    """What is measured in every round."""
+    if edit := attempt(row, "first", partial(one_edit, place)):
+        row.add("first", edit.first, python=python.whole)
+        row.add("gap", *edit.gaps, python=python.whole)
+        row.add("whole", edit.whole, python=python.whole)
+        row.add("cpu", edit.cpu, python=python.cpu)
+    if place.agent.tells_version and (spent := attempt(row, "version", partial(version_ms, place))):
+        row.add("version", spent, python=python.whole)
+
+
+def once(row: Measured, place: Place) -> None:
+    """What does not vary from run to run."""
+    if row.problems.get("first"):
+        return
+    words, chat = place.agent.words(place.bed, "hi"), place.agent.chat_words(place.bed, "hi")
+    if size := attempt(row, "hi_tools", partial(hello_bytes, place, words)):
+        row.add("hi_tools", size)
+    if chat and (size := attempt(row, "hi_chat", partial(hello_bytes, place, chat))):
+        row.add("hi_chat", size)
+    if peak := attempt(row, "memory", partial(peak_megabytes, place)):
+        row.add("memory", peak)
+
+
+def attempt(row: Measured, key: str, action: Callable[[], Result]) -> Result | None:
+    """What the action gives; where it fails, the reason is kept and told instead."""
+    try:
+        return action()
+    except Failed as failure:
+        row.problems[key] = str(failure)
+        print(f"{row.agent}, {row.files:,} files, {key}: {failure}", flush=True)
+        return None
+
+
+def report(rows: list[Measured], commits: int) -> list[str]:
+    """The table and what it means."""
+    lines = ["Medians; times also as multiples of `python -c pass` in the same round.", ""]
+    lines += [table(rows), ""]
+    lines.append(f"Commits of the log from a tool's result to the next request: {commits}, wanted at most 2.")
+    lines += [f"Not reached: {sentence}." for sentence in missed(rows)] or ["All that is wanted is reached."]
+    return lines
 
 
 if __name__ == "__main__":
