@@ -51,7 +51,6 @@ def test_the_size_is_that_of_the_body_however_it_is_sent(chunked: bool) -> None:
     with Server() as server:
         post(server.url, "/chat/completions", body, chunked=chunked)
         assert [asked.size for asked in server.asked] == [len(json.dumps(body))]
-        assert server.asked[0].came <= server.asked[0].answered
 
 
 def test_a_title_is_answered_and_takes_no_step() -> None:
