@@ -14,6 +14,7 @@ from pydantic_core import PydanticSerializationError
 from handrail import __version__
 from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
+from handrail.context.map.repository_map import RepositoryMap
 from handrail.engine.answerers import Answerers
 from handrail.engine.bell import Bell
 from handrail.engine.runner import Runner
@@ -139,6 +140,7 @@ class App:
             workspace,
             Toolbox(self._sandbox),
             self.bell,
+            repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
         )
         self.notices = [

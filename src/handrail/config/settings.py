@@ -60,6 +60,8 @@ class CommandSettings(Value):
 class ContextSettings(Value):
     notes_chars: Annotated[int, Field(ge=0)] = 16_000
     """How much of AGENTS.md and the like the model is shown."""
+    map_tokens: Annotated[int, Field(ge=0)] = 1_000
+    """How much of the repository map the model is shown; 0: there is none."""
 
 
 class DisplaySettings(Value):

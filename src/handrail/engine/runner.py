@@ -12,6 +12,8 @@ from anyio.lowlevel import checkpoint
 from handrail.context.budget import shown_characters
 from handrail.context.compaction import compact, size_of
 from handrail.context.images import fits
+from handrail.context.map.repository_map import RepositoryMap
+from handrail.context.map.shown import MapPart
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions
 from handrail.context.situation import situation
 from handrail.engine.bell import Bell
@@ -72,6 +74,9 @@ class TurnMaker(Protocol):
     @property
     def answerable(self) -> bool:
         """Whether somebody is there who can be asked."""
+
+    @property
+    def map(self) -> RepositoryMap: ...
 
     async def model(self, session: Session) -> Model: ...
 
@@ -228,15 +233,17 @@ class Runner:
         cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
         attached = attach_mentions(command.text, self.workspace, cap, command.images)
         now = "" if steering else situation(self.session.state, self.workspace, time.time())
+        mapped = MapPart() if steering else self.maker.map.part(self.session.state, command.text, can)
         images = (*command.images, *(each.image for each in attached.images))
         event = UserMessage(
             message_id=command.message_id,
             turn_id=turn_id,
             text=command.text,
-            attached="\n\n".join(part for part in (attached.text, now) if part),
+            attached="\n\n".join(part for part in (attached.text, mapped.text, now) if part),
             files=attached.files,
             images=images,
             unattached=(*attached.unattached, *self._unseen(images)),
+            mapped=mapped.paths,
             steering=steering,
         )
         return Taken(event, tuple(each.data for each in attached.images))
@@ -281,6 +288,7 @@ class Runner:
         if self._scope is scope:
             self._scope = None
         self.bell.ring()
+        self.maker.map.refresh()
 
     def _cancelled(self, *, by_user: bool) -> None:
         state = self.session.state

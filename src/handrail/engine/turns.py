@@ -9,6 +9,7 @@ from dataclasses import replace
 from handrail.config.settings import Settings
 from handrail.context.assemble import assemble
 from handrail.context.budget import shown_characters
+from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.mentions import Attached
 from handrail.context.notes import project_notes
 from handrail.context.prompt import Prompt
@@ -43,6 +44,7 @@ class Turns:
         toolbox: Toolbox,
         bell: Bell,
         *,
+        repository_map: RepositoryMap,
         answerable: bool,
     ) -> None:
         self._answerers = answerers
@@ -50,6 +52,7 @@ class Turns:
         self._workspace = workspace
         self._toolbox = toolbox
         self._bell = bell
+        self.map = repository_map
         self.answerable = answerable
 
     async def model(self, session: Session) -> Model:

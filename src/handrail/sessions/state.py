@@ -36,6 +36,7 @@ SNAPSHOT_VERSION = 1
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
 UNDOABLE_CUTS = 5
+MAPPED_FILES = 1_000
 
 
 class Cut(BaseModel):
@@ -83,6 +84,8 @@ class State(BaseModel):
     """What needs no more asking in this session, by the keys that the gate gave it."""
     todos: list[Todo] = []
     files: FilesSeen = FilesSeen()
+    mapped: dict[str, int] = {}
+    """Files that the repository map told about, with the message's sequence number; the latest are kept."""
     usage: Usage = Usage()
     cost_usd: float = 0.0
     cost_known: bool = True
@@ -104,6 +107,8 @@ class State(BaseModel):
                 self.title = self.title or first_line(event.text)
                 self.goal = self.goal or event.text[:GOAL_LENGTH]
                 self.files.saw(event.files, self.turns + (not event.steering))
+                mapped = self.mapped | dict.fromkeys(event.mapped, recorded.seq)
+                self.mapped = dict(list(mapped.items())[-MAPPED_FILES:])
             case TurnStarted() as event:
                 self.turns, self.mode_said, self.last_model = event.number, event.mode, event.model
                 self.turn = TurnState(

@@ -18,6 +18,8 @@ class UserMessage(EventBase):
     images: tuple[AttachedImage, ...] = ()
     unattached: tuple[str, ...] = ()
     """For the user: mentions whose content is not attached, and why."""
+    mapped: tuple[str, ...] = ()
+    """Files that the attached part of the repository map tells about."""
     steering: bool = False
     """Sent while its turn was already running."""
 
