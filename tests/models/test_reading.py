@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.models.arguments import read_arguments, read_call
-from handrail.models.base import Text, Thinking
-from handrail.models.reading import TextReader
+from handrail.models.base import CallPart, Text, Thinking
+from handrail.models.reading import Collector, TextReader
 from handrail.protocol.events import Answered
 from handrail.protocol.upcast import dump_event, load_event
 
@@ -27,7 +27,7 @@ TOOLS = {"read", "edit"}
     ],
 )
 def test_one_whole_object_is_found(text: str) -> None:
-    assert read_arguments(text) == ({"path": "a"}, "")
+    assert read_arguments(text) == ({"path": "a"}, "", "whole")
 
 
 @pytest.mark.promise("MOD-4")
@@ -40,7 +40,8 @@ def test_one_whole_object_is_found(text: str) -> None:
         "[1, 2]",
         "path=a",
         '{"size": NaN}',
-        '{"path": "a",}',
+        '{"path": "a", "path": "b"}',
+        '{"path": "a" /* and some words */}',
         '"text"',
         "{" * 5000,
         '{"a":' * 100_000,
@@ -52,9 +53,43 @@ def test_one_whole_object_is_found(text: str) -> None:
     ],
 )
 def test_anything_else_is_a_problem_and_never_a_guess(text: str) -> None:
-    values, problem = read_arguments(text)
+    values, problem, _ = read_arguments(text)
     assert values == {}
     assert problem
+
+
+@pytest.mark.promise("MOD-19")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "a", "text": "b\\nc",}',
+        "{'path': 'a', 'text': 'b\\nc'}",
+        '{"path": "a", "text": "b\nc"}',
+        '{path: "a", text: "b\\nc"}',
+        'Here:\n{"path": "a" "text": "b\\nc"}\nDone.',
+    ],
+)
+def test_malformed_arguments_are_repaired_and_marked_where_nothing_is_lost(text: str) -> None:
+    assert read_arguments(text) == ({"path": "a", "text": "b\nc"}, "", "repaired")
+
+
+@pytest.mark.promise("MOD-20")
+@pytest.mark.parametrize(
+    "text",
+    ['{"path": "a", "text": "b', '{"path": "a"', "{'path': 'a', 'text': [1, 2", '```json\n{"path": "a"\n```'],
+)
+def test_what_was_left_open_is_cut_and_not_repaired(text: str) -> None:
+    values, problem, read = read_arguments(text)
+    assert (values, read) == ({}, "cut")
+    assert problem
+
+
+@pytest.mark.promise("MOD-20")
+def test_one_call_that_breaks_off_blocks_all_calls_of_its_answer() -> None:
+    collector = Collector()
+    for text in ('{"path": "a"}', '{"path": "b"'):
+        collector.add(CallPart(read_call("", "read", text)))
+    assert [(call.read, bool(call.problem)) for call in collector.answer().calls] == [("cut", True)] * 2
 
 
 @pytest.mark.promise("MOD-4")
@@ -82,7 +117,7 @@ def test_deepest_arguments_that_are_taken_can_be_stored_and_read_again() -> None
 
 
 def test_no_arguments_are_an_empty_object() -> None:
-    assert read_arguments("  ") == ({}, "")
+    assert read_arguments("  ") == ({}, "", "whole")
 
 
 def test_characters_sent_in_halves_are_joined() -> None:

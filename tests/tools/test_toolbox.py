@@ -26,5 +26,5 @@ def test_modes_that_only_read_are_not_offered_tools_that_write() -> None:
 
 def test_the_schema_names_what_is_required() -> None:
     specs = {spec.name: spec.schema for spec in Toolbox().specs("ask")}
-    assert specs["edit"]["required"] == ["path", "edits"]
+    assert specs["edit"]["required"] == ["path"]
     assert specs["edit"]["properties"]["edits"]["items"]["required"] == ["search", "replace"]

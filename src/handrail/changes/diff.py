@@ -19,15 +19,15 @@ class Diff(NamedTuple):
 Opcode = tuple[str, int, int, int, int]
 
 
-def diff(path: str, old: str | None, new: str, shown_lines: int = SHOWN_LINES) -> Diff:
-    """What changes between two texts; `old` is None where there is no file yet."""
-    before, after = _lines(old or ""), _lines(new)
-    opcodes = _opcodes(before, after)
-    changed = [code for code in opcodes if code[0] != "equal"]
+def diff(path: str, old: str | None, new: str | None, shown_lines: int = SHOWN_LINES) -> Diff:
+    """What changes between two texts; None stands for no file."""
+    before, after = _lines(old or ""), _lines(new or "")
+    codes = opcodes(before, after)
+    changed = [code for code in codes if code[0] != "equal"]
     added = sum(code[4] - code[3] for code in changed)
     removed = sum(code[2] - code[1] for code in changed)
-    lines = [f"--- {'/dev/null' if old is None else path}", f"+++ {path}"]
-    for group in _groups(opcodes):
+    lines = [f"--- {'/dev/null' if old is None else path}", f"+++ {'/dev/null' if new is None else path}"]
+    for group in _groups(codes):
         lines += _hunk(group, before, after)
     left_out = len(lines) - shown_lines
     if left_out > 0:
@@ -42,7 +42,7 @@ def _lines(text: str) -> list[str]:
     return [*lines[:-1], lines[-1] + "\n\\ No newline at end of file"]
 
 
-def _opcodes(before: list[str], after: list[str]) -> list[Opcode]:
+def opcodes(before: list[str], after: list[str]) -> list[Opcode]:
     """Like SequenceMatcher.get_opcodes, on the part that differs only."""
     head = _alike(before, after)
     tail = _alike(before[head:][::-1], after[head:][::-1])
@@ -69,14 +69,14 @@ def _alike(one: list[str], two: list[str]) -> int:
     return next((number for number, (a, b) in pairs if a != b), min(len(one), len(two)))
 
 
-def _groups(opcodes: list[Opcode]) -> list[list[Opcode]]:
+def _groups(codes: list[Opcode]) -> list[list[Opcode]]:
     groups: list[list[Opcode]] = []
     current: list[Opcode] = []
-    for number, (tag, a, b, c, d) in enumerate(opcodes):
+    for number, (tag, a, b, c, d) in enumerate(codes):
         if tag != "equal":
             current.append((tag, a, b, c, d))
             continue
-        first, last = number == 0, number == len(opcodes) - 1
+        first, last = number == 0, number == len(codes) - 1
         if not first and not last and b - a <= 2 * CONTEXT:
             current.append((tag, a, b, c, d))
             continue

@@ -1,92 +1,198 @@
-"""Search and replacement: a search text must stand in the file exactly once."""
+"""Where a text stands in a file: exactly, or by one of a few fixed steps of tolerance.
 
-import difflib
-from collections.abc import Iterator
-from itertools import islice
+The steps, in this order: as it is written, trailing white space, indentation shifted as one block; then the
+same three without regard to line endings. The first step that finds anything decides. From the second step on
+whole lines are compared. A place counts only if it is the only one, or the one that was named by its line.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, islice
 from typing import NamedTuple
 
-from handrail.protocol.errors import PathProblem
-from handrail.workspace.text import LineEnding
+from handrail.changes.endings import Line, only_ending, split, unix
 
-COMPARED_LINES = 5_000
-NAMED_PLACES = 5
-
-
-class Edit(NamedTuple):
-    search: str
-    replace: str
+TRAILING, INDENTATION, ENDINGS = "trailing white space", "indentation", "line endings"
+BLANKS = " \t"
+MOST_PLACES = 1_000
 
 
-def replaced(path: str, text: str, ending: LineEnding, edits: tuple[Edit, ...]) -> str:
-    """The text after all edits, one after the other; raises PathProblem for the first that does not fit.
+class Shift(NamedTuple):
+    """White space by which lines of a file stand deeper, or less deep, than they were written."""
 
-    A file whose lines all end one way is matched without regard to how the model ends its lines, and keeps
-    its own way.
+    deeper: str = ""
+    less: str = ""
+
+    def applied(self, text: str) -> str | None:
+        """The text moved along with its block; None where a line is not indented enough for it."""
+        if not self.deeper and not self.less:
+            return text
+        moved = []
+        for body, end in split(text):
+            if not body.strip(BLANKS):
+                moved.append(body + end)
+            elif body.startswith(self.less):
+                moved.append(self.deeper + body[len(self.less) :] + end)
+            else:
+                return None
+        return "".join(moved)
+
+
+class Found(NamedTuple):
+    """A place in a text, and what had to be overlooked to find it."""
+
+    start: int
+    end: int
+    step: str = ""
+    shift: Shift = Shift()
+    unended: bool = False
+    """The wanted text ends with a line break where the file ends without one."""
+
+
+class Window(NamedTuple):
+    """Some lines of a file, by number from 0."""
+
+    first: int
+    shift: Shift = Shift()
+    unended: bool = False
+
+
+def find(text: str, wanted: str) -> list[Found]:
+    """All places where the first step that finds any finds one.
+
+    Nobody sees how lines end: where endings are mixed, places that differ in nothing else count as well.
     """
-    if ending == "mixed":
-        return _replaced(path, text, edits)
-    edits = tuple(Edit(_unix(edit.search), _unix(edit.replace)) for edit in edits)
-    result = _replaced(path, _unix(text) if ending == "\r\n" else text, edits)
-    return result.replace("\n", "\r\n") if ending == "\r\n" else result
+    mixed = not only_ending(text)
+    if exact := [Found(at, at + len(wanted)) for at in islice(_exact(text, wanted), MOST_PLACES)]:
+        return max(exact, _without_endings(text, wanted), key=len) if mixed else exact
+    lines, parts = split(text), split(wanted)
+    if found := _found(lines, parts, endings=True):
+        return max(found, _found(lines, parts, endings=False), key=len) if mixed else found
+    if "\r" not in text and "\r" not in wanted:
+        return []
+    return _without_endings(text, wanted) or _found(lines, parts, endings=False)
 
 
-def _unix(text: str) -> str:
-    return text.replace("\r\n", "\n")
+def windows(lines: Sequence[Line], wanted: Sequence[Line]) -> tuple[str, list[Window]]:
+    """The step of tolerance, and the places in a file's lines, where whole lines stand; see the module."""
+    for endings in (True, False):
+        for step in ("", TRAILING, INDENTATION):
+            if found := list(islice(_windows(lines, wanted, step, endings=endings), MOST_PLACES)):
+                # As above: lines that differ in their endings alone are alike.
+                alike = list(islice(_windows(lines, wanted, step, endings=False), MOST_PLACES))
+                return _named(step, endings=endings), max(found, alike, key=len)
+    return "", []
 
 
-def _replaced(path: str, text: str, edits: tuple[Edit, ...]) -> str:
-    for number, edit in enumerate(edits, start=1):
-        which = f"Edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        start = _only_place(path, text, edit, which)
-        text = text[:start] + edit.replace + text[start + len(edit.search) :]
-    return text
+def _named(step: str, *, endings: bool) -> str:
+    if endings:
+        return step
+    return f"{ENDINGS} and {step}" if step else ENDINGS
 
 
-def _only_place(path: str, text: str, edit: Edit, which: str) -> int:
-    if not edit.search:
-        raise PathProblem(
-            f"{which}the search text is empty. Give the text that is to be replaced.",
-            "invalid_arguments",
-            path,
-        )
-    if edit.search == edit.replace:
-        raise PathProblem(f"{which}search and replacement are the same text.", "no_change", path)
-    places = list(islice(_places(text, edit.search), NAMED_PLACES + 1))
-    if not places:
-        raise PathProblem(f"{which}{_absent(path, text, edit)}", "no_match", path)
-    if len(places) > 1:
-        lines = ", ".join(str(_line(text, place)) for place in places[:NAMED_PLACES])
-        more = " and more" if len(places) > NAMED_PLACES else ""
-        raise PathProblem(
-            f"{which}the search text stands at lines {lines}{more} of {path}. Add lines around it until it is"
-            " found once.",
-            "ambiguous_match",
-            path,
-        )
-    return places[0]
-
-
-def _places(text: str, search: str) -> Iterator[int]:
-    start = text.find(search)
+def _positions(text: str, wanted: str) -> Iterator[int]:
+    start = text.find(wanted)
     while start >= 0:
         yield start
-        start = text.find(search, start + 1)
+        start = text.find(wanted, start + 1)
 
 
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
+def _exact(text: str, wanted: str) -> Iterator[int]:
+    """Places that do not begin or end within a line break."""
+    for at in _positions(text, wanted):
+        end = at + len(wanted)
+        if text[max(0, at - 1) : at + 1] != "\r\n" and text[end - 1 : end + 1] != "\r\n":
+            yield at
 
 
-def _absent(path: str, text: str, edit: Edit) -> str:
-    if edit.replace.strip() and edit.replace in text:
-        line = _line(text, text.find(edit.replace))
-        return f"the search text is not in {path}, but the replacement is, at line {line}: is it done?"
-    hint = _nearest(text, edit.search)
-    return f"the search text is not in {path}.{hint} Copy it from the file as it is now."
+def _without_endings(text: str, wanted: str) -> list[Found]:
+    """Places that differ in nothing but how lines end; they may begin and end within a line."""
+    plain = unix(text)
+    starts = [0, *accumulate(len(line.body) + len(line.end) for line in split(text))]
+    plain_starts = [0, *accumulate(len(line.body) + bool(line.end) for line in split(text))]
+
+    def position(at: int) -> int:
+        number = bisect_right(plain_starts, at) - 1
+        return starts[number] + at - plain_starts[number]
+
+    return [
+        Found(position(at), position(at + len(unix(wanted))), ENDINGS)
+        for at in islice(_positions(plain, unix(wanted)), MOST_PLACES)
+    ]
 
 
-def _nearest(text: str, search: str) -> str:
-    wanted = next((line for line in search.split("\n") if line.strip()), "").strip()
-    lines = [line.strip() for line in text.split("\n")[:COMPARED_LINES]]
-    close = difflib.get_close_matches(wanted, lines, n=1, cutoff=0.6) if wanted else []
-    return f" The nearest line is {lines.index(close[0]) + 1}: {close[0][:200]}" if close else ""
+def _found(lines: list[Line], wanted: list[Line], *, endings: bool) -> list[Found]:
+    starts = [0, *accumulate(len(line.body) + len(line.end) for line in lines)]
+    for step in (TRAILING, INDENTATION):
+        found = []
+        for window in islice(_windows(lines, wanted, step, endings=endings), MOST_PLACES):
+            end = starts[window.first + len(wanted)]
+            if not wanted[-1].end:
+                end -= len(lines[window.first + len(wanted) - 1].end)
+            name = _named(step, endings=endings)
+            found.append(Found(starts[window.first], end, name, window.shift, window.unended))
+        if found:
+            return found
+    return []
+
+
+def _windows(lines: Sequence[Line], wanted: Sequence[Line], step: str, *, endings: bool) -> Iterator[Window]:
+    """Where the wanted lines stand one after the other, as far as the step can tell."""
+    marked = next((n for n, line in enumerate(wanted) if line.body.strip(BLANKS)), None)
+    if marked is None:
+        return  # blank lines alone are found exactly or not at all
+    keys: dict[str, Callable[[str], str]] = {TRAILING: _without_trailing, INDENTATION: _without_blanks}
+    key = keys.get(step, str)
+    mark = key(wanted[marked].body)
+    for number in range(len(lines) - len(wanted) + 1):
+        if key(lines[number + marked].body) != mark:
+            continue
+        here = lines[number : number + len(wanted)]
+        if any(key(line.body) != key(want.body) for line, want in zip(here, wanted, strict=True)):
+            continue
+        unended = bool(wanted[-1].end and not here[-1].end)
+        if endings and not _same_endings(here, wanted):
+            continue
+        if unended and not step and endings:
+            continue
+        shift = _shift(here, wanted) if step == INDENTATION else Shift()
+        if shift is not None:
+            yield Window(number, shift, unended)
+
+
+def _without_trailing(body: str) -> str:
+    return body.rstrip(BLANKS)
+
+
+def _without_blanks(body: str) -> str:
+    return body.strip(BLANKS)
+
+
+def _same_endings(here: Sequence[Line], wanted: Sequence[Line]) -> bool:
+    pairs = zip(here, wanted, strict=True)
+    # The end of the last line need not have been copied, and need not be there at the end of a file.
+    return all(line.end == want.end or not line.end or not want.end for line, want in pairs)
+
+
+def _shift(here: Sequence[Line], wanted: Sequence[Line]) -> Shift | None:
+    """The one shift that explains how all lines are indented; None where there is none."""
+    pairs = [
+        (_indent(line.body), _indent(want.body))
+        for line, want in zip(here, wanted, strict=True)
+        if want.body.strip(BLANKS)
+    ]
+    found, written = pairs[0]
+    if found.endswith(written):
+        shift = Shift(deeper=found[: len(found) - len(written)])
+    elif written.endswith(found):
+        shift = Shift(less=written[: len(written) - len(found)])
+    else:
+        return None
+    fits = all(
+        want.startswith(shift.less) and line == shift.deeper + want[len(shift.less) :] for line, want in pairs
+    )
+    return shift if fits else None
+
+
+def _indent(body: str) -> str:
+    return body[: len(body) - len(body.lstrip(BLANKS))]

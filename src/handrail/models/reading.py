@@ -123,11 +123,19 @@ class Collector:
             text="".join(self._text),
             thinking="".join(self._thinking),
             opaque=tuple(self._opaque),
-            calls=tuple(self._calls),
+            calls=_blocked_together(self._calls),
             usage=self._usage,
             finish=self._finish,
             raw=bytes(self._raw),
         )
+
+
+def _blocked_together(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls of an answer; where one of them breaks off, nothing of the answer may have an effect."""
+    if not any(call.read == "cut" for call in calls):
+        return tuple(calls)
+    mark = {"read": "cut", "problem": "the answer breaks off, so none of its calls counts"}
+    return tuple(call.model_copy(update=mark) for call in calls)
 
 
 async def collect(parts: AsyncIterable[Part]) -> Answer:

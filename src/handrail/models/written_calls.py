@@ -9,7 +9,8 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from handrail.models.arguments import FENCE_CLOSE, parsed, read_call, sendable
+from handrail.models.arguments import read_call, sendable
+from handrail.models.json_text import FENCE_CLOSE, parsed
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall
 
@@ -236,6 +237,6 @@ def _call(value: Any, tools: Collection[str]) -> ToolCall | None:
     if isinstance(arguments, str):
         return read_call("", name, arguments)
     if isinstance(arguments, dict):
-        values, problem = sendable(arguments)
+        values, problem, _ = sendable(arguments)
         return ToolCall(id=new_id("call"), name=name, arguments=values, problem=problem)
     return None

@@ -45,6 +45,8 @@ class ToolCall(Value):
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     problem: str = ""
+    read: Literal["whole", "repaired", "cut"] = "whole"
+    """Repaired: it was no valid JSON, and a library made it so. Cut: its answer breaks off."""
 
 
 class FileSeen(Value):

@@ -14,6 +14,9 @@ Arguments = TypeVar("Arguments", bound=Value)
 
 def read_arguments(call: ToolCall, kind: type[Arguments]) -> Arguments:
     """The arguments; a null stands for one that was left out."""
+    if call.read == "cut":
+        message = "The answer was cut off, so nothing of it was done. Send the calls again, in smaller parts."
+        raise ToolRefused(ToolError(tool=call.name, reason="truncated", message=message))
     if call.problem:
         raise _refused(call, f"The arguments could not be read: {call.problem}")
     given = {name: value for name, value in call.arguments.items() if value is not None}

@@ -4,10 +4,11 @@ Every start needs those of all tools, so they are read off the fields: pydantic 
 and take ten times as long. A test compares both.
 """
 
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from pydantic.fields import FieldInfo
+from pydantic.types import Strict
 
 from handrail.protocol.values import Value
 
@@ -39,11 +40,15 @@ def _type(annotation: Any) -> dict[str, Any]:
         return {"type": "array", "items": _type(get_args(annotation)[0])}
     if isinstance(annotation, type) and issubclass(annotation, Value):
         return schema_of(annotation)
+    if get_origin(annotation) is Literal:
+        return {"enum": list(get_args(annotation)), "type": "string"}
     raise TypeError(f"There is no rule here for the JSON Schema of {annotation}: add one.")
 
 
 def _limit(limit: Any, *, array: bool) -> dict[str, Any]:
     match limit:
+        case Strict():
+            return {}
         case Ge(ge=least):
             return {"minimum": least}
         case Gt(gt=less):

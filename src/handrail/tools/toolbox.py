@@ -5,7 +5,7 @@ from typing import Any
 from handrail.models.base import ToolSpec
 from handrail.protocol.values import Mode
 from handrail.tools.base import Tool
-from handrail.tools.editing import EditFile, WriteFile
+from handrail.tools.editing import ApplyDiff, DeleteFile, EditFile, MoveFile, WriteFile
 from handrail.tools.fetching import Fetch
 from handrail.tools.finding import Glob, ListFolder, Search
 from handrail.tools.reading import Read
@@ -28,6 +28,9 @@ class Toolbox:
             Search(),
             EditFile(),
             WriteFile(),
+            ApplyDiff(),
+            DeleteFile(),
+            MoveFile(),
             self.run_tool,
             Fetch(),
             Todos(),

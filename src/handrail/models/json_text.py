@@ -1,0 +1,129 @@
+"""JSON as models write it, read in a fixed order: as it is, in a fence, first in words, repaired.
+
+What has something left open is cut, whatever else can be said of it: it is never repaired, because closing
+what was left open makes a shorter text look whole.
+"""
+
+import json
+import re
+from typing import Any, Literal, NamedTuple
+
+FENCE_OPEN = re.compile(r"^[ \t]{0,16}```[\w-]{0,40}[ \t\r]{0,16}\n", re.MULTILINE)
+FENCE_CLOSE = re.compile(r"\n[ \t]{0,16}```[ \t\r]{0,16}(?=\n|\Z)")
+BRACKETS = re.compile(r'[{}\[\]"]|\\.', re.DOTALL)
+LETTER = re.compile(r"[a-z0-9]")
+ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
+MOST_REPAIRED = 200_000
+"""Characters that the library is given: its time is not proportional to them."""
+
+How = Literal["as_is", "fenced", "first_object", "repaired", "cut", "unreadable"]
+
+
+class Read(NamedTuple):
+    """An object, how it was found, and where it was not, why."""
+
+    value: dict[str, Any] | None
+    how: How
+    problem: str = ""
+
+
+class NotJson(ValueError):
+    """Something that parsers let pass and that is not clear; no repair makes it so."""
+
+
+def read_object(text: str) -> Read:
+    """The one JSON object in a text."""
+    text = text.strip()
+    if isinstance(value := parsed(text), dict):
+        return Read(value, "as_is")
+    if isinstance(value, str) and isinstance(inner := parsed(value), dict):
+        return Read(inner, "as_is")
+    blocks = fenced(text)
+    if len(blocks) == 1 and isinstance(value := parsed(blocks[0]), dict):
+        return Read(value, "fenced")
+    start = text.find("{")
+    if start < 0:
+        return Read(None, "unreadable", "it is not a JSON object")
+    # Only the first brace counts: an inner object of a broken outer one would be a guess.
+    try:
+        decoder = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_without_doubles)
+        value, end = decoder.raw_decode(text, start)
+    except NotJson as error:
+        return Read(None, "unreadable", str(error))
+    except (ValueError, RecursionError) as error:
+        return _repaired(text[start:], f"it is not valid JSON: {error}")
+    if "{" in text[end:]:
+        return Read(None, "unreadable", "it holds more than one JSON object")
+    return Read(value, "first_object")
+
+
+def _repaired(text: str, problem: str) -> Read:
+    end = _end(text)
+    if end is None:
+        return Read(None, "cut", "the answer was cut: something in it was opened and not closed")
+    if "{" in text[end:]:
+        return Read(None, "unreadable", "it holds more than one JSON object")
+    if end > MOST_REPAIRED:
+        return Read(None, "unreadable", problem)
+    from json_repair import loads  # imported here: the last resort, and slow to import
+
+    try:
+        value = loads(text[:end], skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return Read(None, "unreadable", problem)
+    if not isinstance(value, dict) or not value or _letters(text[:end]) != _letters(json.dumps(value)):
+        return Read(None, "unreadable", problem)
+    return Read(value, "repaired")
+
+
+def _letters(text: str) -> list[str]:
+    """What must be the same before and after a repair, so that nothing is dropped or made up."""
+    return LETTER.findall(ESCAPED.sub("", text.replace("None", "null")).lower())
+
+
+def _end(text: str) -> int | None:
+    """Where the object ends that the text begins with; None where it does not."""
+    depth, quoted = 0, False
+    for found in BRACKETS.finditer(text):
+        match found[0]:
+            case '"':
+                quoted = not quoted
+            case "{" | "[" if not quoted:
+                depth += 1
+            case "}" | "]" if not quoted:
+                depth -= 1
+                if depth == 0:
+                    return found.end()
+    return None
+
+
+def parsed(text: str) -> Any:
+    """The JSON value that the text is; None when it is none."""
+    try:
+        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_without_doubles)
+    except (ValueError, RecursionError):
+        return None
+
+
+def fenced(text: str) -> list[str]:
+    """What stands in the fences of a text."""
+    blocks = []
+    at = 0
+    while opened := FENCE_OPEN.search(text, at):
+        closed = FENCE_CLOSE.search(text, opened.end() - 1)
+        if closed is None:
+            break
+        blocks.append(text[opened.end() : closed.start()])
+        at = closed.end()
+    return blocks
+
+
+def _refuse(constant: str) -> None:
+    raise NotJson(f"{constant} is not JSON")
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise NotJson("a key stands twice in one object")
+    return values

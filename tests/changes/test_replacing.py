@@ -1,0 +1,159 @@
+"""Search and replacement: where a text is found, by which step, and what stays untouched."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.changes.forms import Edit
+from handrail.changes.replacing import replaced
+from handrail.protocol.errors import PathProblem
+
+FEW = st.text(alphabet="ab \n", max_size=12)
+SEARCH = st.text(alphabet="ab \n", min_size=1, max_size=5)
+ENDINGS = st.sampled_from(["\n", "\r\n"])
+
+
+@pytest.mark.promise("CHG-1")
+@given(before=FEW, search=SEARCH, after=FEW, replacement=FEW, ending=ENDINGS)
+def test_a_text_that_stands_once_is_replaced_and_nothing_else(
+    before: str, search: str, after: str, replacement: str, ending: str
+) -> None:
+    text = before + search + after
+    file = text.replace("\n", ending)
+    places = [n for n in range(len(text)) if text.startswith(search, n)]
+    if len(places) > 1 or search == replacement:
+        with pytest.raises(PathProblem):
+            replaced("f", file, (Edit(search, replacement),))
+        return
+    kept = ending if "\n" in text else "\n"
+    try:
+        new = replaced("f", file, (Edit(search, replacement),)).text
+    except PathProblem as problem:
+        assert problem.reason == "already_applied"
+        assert replacement in text
+        assert search in replacement
+    else:
+        assert new == text.replace(search, replacement, 1).replace("\n", kept)
+
+
+LINES = st.lists(st.sampled_from(["a", "b", " a", "  b", "a ", "\ta", ""]), min_size=1, max_size=8)
+
+
+@pytest.mark.promise("CHG-30")
+@given(lines=LINES, wanted=LINES, ends=st.lists(ENDINGS, min_size=8, max_size=8), new=LINES)
+def test_a_tolerant_match_is_the_only_one_and_leaves_the_rest_as_it_was(
+    lines: list[str], wanted: list[str], ends: list[str], new: list[str]
+) -> None:
+    text = "".join(body + end for body, end in zip(lines, ends, strict=False))
+    search, replacement = "".join(f"{line}\n" for line in wanted), "".join(f"{line}\n" for line in new)
+    try:
+        result, steps = replaced("f", text, (Edit(search, replacement),))
+    except PathProblem:
+        return
+    if steps in ((), ("line endings",)):
+        assert text.replace("\r\n", "\n").count(search) == 1  # it may begin within a line
+        return
+    keys = [body.strip() for body in lines]
+    sought = [body.strip() for body in wanted]
+    places = [
+        n for n in range(len(keys)) if keys[n : n + len(sought)] == sought and fits(lines, wanted, n, steps[0])
+    ]
+    assert len(places) == 1
+    first, last = places[0], places[0] + len(wanted)
+    head = "".join(body + end for body, end in zip(lines[:first], ends, strict=False))
+    tail = "".join(body + end for body, end in zip(lines[last:], ends[last:], strict=False))
+    assert result.startswith(head)
+    assert result.endswith(tail)
+    middle = result[len(head) : len(result) - len(tail)]
+    assert [line.strip() for line in middle.split("\n")] == [line.strip() for line in [*new, ""]]
+
+
+def fits(lines: list[str], wanted: list[str], at: int, step: str) -> bool:
+    """Whether a step would take the lines at a place for the wanted ones, said in another way."""
+    pairs = list(zip(lines[at : at + len(wanted)], wanted, strict=True))
+    if "indentation" not in step:
+        trailing = "trailing" in step
+        return all((one.rstrip() == two.rstrip()) if trailing else one == two for one, two in pairs)
+    indents = [
+        (one[: len(one) - len(one.lstrip())], two[: len(two) - len(two.lstrip())])
+        for one, two in pairs
+        if two.strip()
+    ]
+    shifts = {(one.removesuffix(two), two.removesuffix(one)) for one, two in indents}
+    return len(shifts) == 1
+
+
+def refused(text: str, *edits: Edit) -> PathProblem:
+    with pytest.raises(PathProblem) as caught:
+        replaced("f.py", text, edits)
+    return caught.value
+
+
+@pytest.mark.promise("CHG-30")
+@pytest.mark.parametrize(
+    ("text", "search", "replacement", "result", "step"),
+    [
+        ("a\nb\n", "a\n", "c\n", "c\nb\n", ()),
+        ("a  \nb\n", "a\n", "c\n", "c\nb\n", ("trailing white space",)),
+        ("  a\n  b\n", "a\nb\n", "c\n", "  c\n", ("indentation",)),
+        ("a\r\nb\r\n", "a\n", "c\n", "c\r\nb\r\n", ("line endings",)),
+        ("a \r\nb\r\n", "a\nb", "c\nd", "c\r\nd\r\n", ("line endings and trailing white space",)),
+        ("  a\r\n  b\r\n", "a\nb\n", "c\n", "  c\r\n", ("line endings and indentation",)),
+        ("a\nb", "b\n", "c\n", "a\nc", ("trailing white space",)),
+        ("a\nb", "b\n", "", "a", ("trailing white space",)),
+    ],
+)
+def test_the_step_that_found_the_place_is_told(
+    text: str, search: str, replacement: str, result: str, step: tuple[str, ...]
+) -> None:
+    assert replaced("f", text, (Edit(search, replacement),)) == (result, step)
+
+
+def test_an_absent_text_is_refused_with_the_nearest_line() -> None:
+    problem = refused("one\ndef total(cart):\nend\n", Edit("def totals(cart):", "x"))
+    assert problem.reason == "no_match"
+    assert "nearest line is 2: def total(cart):" in str(problem)
+
+
+def test_an_edit_that_is_done_already_is_recognised() -> None:
+    problem = refused("a\nnew line\n", Edit("old line", "new line"))
+    assert problem.reason == "already_applied"
+    assert "at line 2" in str(problem)
+
+
+def test_an_ambiguous_text_is_refused_with_its_lines_unless_one_is_named() -> None:
+    text = "x = 1\ny\nx = 1\n"
+    problem = refused(text, Edit("x = 1", "x = 2"))
+    assert problem.reason == "ambiguous_match"
+    assert "lines 1, 3" in str(problem)
+    assert replaced("f", text, (Edit("x = 1", "x = 2", line=3),)).text == "x = 1\ny\nx = 2\n"
+    assert refused(text, Edit("x = 1", "x = 2", line=2)).reason == "no_match"
+
+
+def test_edits_are_found_in_the_file_as_it_was() -> None:
+    assert replaced("f", "a b", (Edit("a", "b"), Edit("b", "a"))).text == "b a"
+    assert "Edit 2 of 2" in str(refused("a b", Edit("a", "c"), Edit("c b", "d")))
+    assert refused("abc", Edit("ab", "x"), Edit("bc", "y")).reason == "overlap"
+
+
+def test_line_endings_of_the_model_do_not_get_into_the_file() -> None:
+    assert replaced("f", "a\nb\n", (Edit("a\r\nb", "c\r\nd"),)).text == "c\nd\n"
+    assert replaced("f", "a\r\nb\r\n", (Edit("a\nb", "c\nd"),)).text == "c\r\nd\r\n"
+    assert replaced("f", "a\rb\rc", (Edit("b", "x\ny"),)).text == "a\rx\ry\rc"
+
+
+@given(
+    bodies=st.lists(st.sampled_from("abc"), min_size=2, max_size=8),
+    ends=st.lists(ENDINGS, min_size=8, max_size=8),
+    number=st.integers(0, 7),
+)
+def test_lines_of_a_mixed_file_that_stay_keep_their_endings(
+    bodies: list[str], ends: list[str], number: int
+) -> None:
+    number %= len(bodies)
+    lines = [f"{body}{n}" for n, body in enumerate(bodies)]
+    text = "".join(body + end for body, end in zip(lines, ends, strict=False))
+    search = "".join(f"{line}\n" for line in lines)
+    new = [*lines[:number], "new", *lines[number + 1 :]]
+    result = replaced("f", text, (Edit(search, "".join(f"{line}\n" for line in new)),)).text
+    assert result == "".join(body + end for body, end in zip(new, ends, strict=False))
