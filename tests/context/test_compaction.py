@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.context.budget import entry_tokens
-from handrail.context.compaction import compact, is_due, size_of
+from handrail.context.compaction import Size, compacted, is_due, limit_of, plan, size_of
+from handrail.protocol.events import Compacted
 from handrail.protocol.values import FileSeen, Todo, ToolCall
-from handrail.sessions.files_seen import SeenFile
 from handrail.sessions.state import Cut, State
 from handrail.sessions.transcript import Entry, Replied, Resulted, Said
 
@@ -30,6 +30,11 @@ def steps(sizes: list[int]) -> list[Entry]:
     return entries
 
 
+def compact(state: State, entries: list[Entry], size: Size, window: int) -> Compacted | None:
+    cutting = plan(entries, size.fixed, window)
+    return compacted(state, cutting, size, limit_of(window, 2_000)) if cutting else None
+
+
 def state_for(entries: list[Entry]) -> State:
     first = entries[0]
     return State(goal=first.text if isinstance(first, Said) else "", todos=[Todo(id="1", text="finish it")])
@@ -39,7 +44,7 @@ def state_for(entries: list[Entry]) -> State:
 def test_summary_keeps_goal_todos_changed_files_and_failed_attempts() -> None:
     entries = steps([100] * 40)
     state = state_for(entries)
-    state.files.files["src/a.py"] = SeenFile(sha256="ab" * 32, turn=1, whole=True, modified_turn=1)
+    state.files.changed["src/a.py"] = "ab" * 32
     state.files.saw((FileSeen(path="seen.py", sha256="cd" * 32, how="agent"),), 1)
     size = size_of(500, state, entries)
     assert is_due(size, WINDOW, 2_000)
@@ -51,7 +56,7 @@ def test_summary_keeps_goal_todos_changed_files_and_failed_attempts() -> None:
     assert "seen.py" not in event.summary
     older = [entry for entry in entries if entry.seq <= event.upto and isinstance(entry, Resulted)]
     last_failed = [entry for entry in older if entry.is_error][-1]
-    assert f"read: {last_failed.content[:20]}" in event.summary
+    assert f"read a: {last_failed.content[:20]}" in event.summary
 
 
 @pytest.mark.promise("CTX-1")
@@ -64,7 +69,7 @@ def test_goal_survives_many_compactions() -> None:
         if is_due(size, WINDOW, 2_000):
             event = compact(state, entries, size, WINDOW)
             assert event
-            state.cut = Cut(upto=event.upto, summary=event.summary, compaction_id="k")
+            state.cut = Cut(upto=event.upto, summary=event.summary, compaction_id="k", kept=event.kept)
             entries = [entry for entry in entries if entry.seq > event.upto]
             assert not is_due(size_of(500, state, entries), WINDOW, 2_000)
     assert state.cut.summary.count("make the totals right") == 1

@@ -75,7 +75,7 @@ async def test_undone_compaction_shows_the_model_all_again(tmp_path: Path) -> No
         await talk.send(UndoCompaction())
         await talk.until(CompactionUndone)
         await talk.turn("full again")
-        before, after = talk.requests[2], talk.requests[4]
+        before, after = talk.requests[2], talk.requests[-1]
         assert after.messages[: len(before.messages)] == before.messages
         assert "short" in words(after)
         await talk.send(UndoCompaction())

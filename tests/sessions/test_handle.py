@@ -21,6 +21,7 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.upcast import load_event
 from handrail.sessions.handle import Session
+from handrail.sessions.state import SNAPSHOT_VERSION
 from handrail.sessions.transcript import SHOWN, Replied, Said, entry_of
 from handrail.storage.log import Log
 from handrail.storage.recovery import open_log
@@ -69,7 +70,7 @@ def test_opening_again_gives_the_same_state_with_and_without_a_snapshot(log: Log
     for number in range(1, 60):
         session.append(*turn(number))
         session.save_snapshot()
-    assert log.snapshot(session.stream, version=1)
+    assert log.snapshot(session.stream, SNAPSHOT_VERSION)
     session.append(ModeSet(mode="auto"))
     same(Session(log, "s_1").load(), session)
     log._connection.execute("DELETE FROM snapshots")

@@ -1,21 +1,17 @@
-"""Compaction: older entries become a digest, written by code, that keeps the goal and the facts.
-
-The digest is made from the log alone, so it costs no request, cannot fail and cannot invent anything.
-"""
+"""Compaction: when older entries give way to a digest, and which."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from handrail.context.budget import COMPACT_AT, KEEP_AFTER_COMPACTION, entry_tokens, text_tokens
+from handrail.context.digest import collect, fit, words
 from handrail.protocol.events import Compacted
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import SHOWN_DIGITS, Todo
 from handrail.sessions.state import State
-from handrail.sessions.transcript import Entry, Replied, Resulted, Said
+from handrail.sessions.transcript import Entry, Resulted
 
-MESSAGE_CAP, ANSWER_CAP, FAILURE_CAP, SHORTEST_TODO = 400, 300, 200, 20
-USER, ANSWER = "- user:", "- you answered:"
-LISTED_FILES, LISTED_FAILURES = 40, 10
+LEAST_TOKENS, MOST_TOKENS = 250, 8_000
+"""Of a digest, whatever the window."""
 
 
 class Size(NamedTuple):
@@ -29,32 +25,74 @@ class Size(NamedTuple):
         return self.fixed + self.conversation
 
 
+class Notes(NamedTuple):
+    """What a model wrote about older turns."""
+
+    text: str = ""
+    by: str = ""
+    """The model; empty where none was asked."""
+    problem: str = ""
+    """Why nothing of what it wrote is used."""
+
+
+class Cutting(NamedTuple):
+    """Entries that give way, and those that stay."""
+
+    older: Sequence[Entry]
+    newer: Sequence[Entry]
+
+
+NO_NOTES = Notes()
+
+
 def size_of(fixed: int, state: State, transcript: Sequence[Entry]) -> Size:
     summary = text_tokens(state.cut.summary) if state.cut.summary else 0
     return Size(fixed, summary + sum(entry_tokens(entry) for entry in transcript))
 
 
+def limit_of(window: int, output: int) -> int:
+    """How many tokens a request may have."""
+    return int(min(window * COMPACT_AT, window - output))
+
+
 def is_due(size: Size, window: int, output: int) -> bool:
     """Whether the next request would fill the window too far."""
-    return size.total > min(window * COMPACT_AT, window - output)
+    return size.total > limit_of(window, output)
 
 
-def compact(state: State, transcript: Sequence[Entry], size: Size, window: int) -> Compacted | None:
-    """The event that shows the model a digest of older entries; None when nothing older is left to digest."""
-    room = max(int(window * KEEP_AFTER_COMPACTION) - size.fixed, window // 8)
+def plan(transcript: Sequence[Entry], fixed: int, window: int) -> Cutting | None:
+    """What a compaction would leave out; None when nothing older is left."""
+    room = max(int(window * KEEP_AFTER_COMPACTION) - fixed, window // 8)
     keep = _first_kept(transcript, room)
-    older = transcript[:keep]
-    if not older:
-        return None
-    summary = digest(state, older, cap=max(2_000, window // 2))
-    after = size.fixed + text_tokens(summary) + sum(entry_tokens(entry) for entry in transcript[keep:])
+    return Cutting(transcript[:keep], transcript[keep:]) if keep else None
+
+
+def compacted(state: State, cutting: Cutting, size: Size, limit: int, notes: Notes = NO_NOTES) -> Compacted:
+    """The event that shows the model a digest of the older entries."""
+    newer = sum(entry_tokens(entry) for entry in cutting.newer)
+    room = max(LEAST_TOKENS, min(MOST_TOKENS, limit // 5, (limit - size.fixed - newer) * 4 // 5))
+    kept = collect(state, cutting.older, cutting.newer)
+    if notes.text:
+        kept = kept.model_copy(update={"notes": notes.text})
+    kept = fit(kept, room)
+    summary = words(kept)
     return Compacted(
         compaction_id=new_id("k"),
-        upto=older[-1].seq,
+        upto=cutting.older[-1].seq,
         summary=summary,
+        kept=kept,
+        by=notes.by if notes.text else "",
+        problem=notes.problem,
         tokens_before=size.total,
-        tokens_after=after,
+        tokens_after=size.fixed + text_tokens(summary) + newer,
     )
+
+
+def without_model(state: State, transcript: Sequence[Entry]) -> Compacted | None:
+    """The same where there is no model to say how much it takes; None when nothing older is left."""
+    size = size_of(0, state, transcript)
+    cutting = plan(transcript, fixed=0, window=size.conversation)
+    return compacted(state, cutting, size, MOST_TOKENS) if cutting else None
 
 
 def _first_kept(transcript: Sequence[Entry], room: int) -> int:
@@ -67,72 +105,3 @@ def _first_kept(transcript: Sequence[Entry], room: int) -> int:
         if not isinstance(transcript[index], Resulted):
             best = index
     return best if best < len(transcript) else 0
-
-
-def digest(state: State, older: Sequence[Entry], cap: int) -> str:
-    """Goal, what was asked since, decisions, files changed with their hashes, failed attempts, open todos.
-
-    All but the goal together are about `cap` characters; what was said gets what the rest leaves over.
-    """
-    lines = [line for line in state.cut.summary.splitlines() if line.startswith((USER, ANSWER))]
-    for entry in older:
-        if isinstance(entry, Said) and entry.by == "user" and entry.text != state.goal:
-            lines.append(f"{USER} {_cut(entry.text, MESSAGE_CAP)}")
-        elif isinstance(entry, Replied) and entry.text and not entry.calls:
-            lines.append(f"{ANSWER} {_cut(entry.text, ANSWER_CAP)}")
-    changed = [
-        f"- {path} [hash: {seen.sha256[:SHOWN_DIGITS]}]"
-        for path, seen in state.files.files.items()
-        if seen.modified_turn
-    ]
-    failed = [
-        f"- {entry.tool}: {_cut(entry.content, FAILURE_CAP)}"
-        for entry in older
-        if isinstance(entry, Resulted) and entry.is_error
-    ]
-    share = cap // 4
-    facts = [
-        _section("Files you changed", _latest(changed[-LISTED_FILES:], share)),
-        _section("Attempts that failed", _latest(failed[-LISTED_FAILURES:], share)),
-        _section("Todos", _todos(state.todos, share)),
-    ]
-    since = _section("Since then", _fitting(lines, max(share, cap - sum(map(len, facts)))))
-    goal = f"Goal, in the user's words: {state.goal}"
-    return "\n".join(part for part in (goal, since, *facts) if part)
-
-
-def _todos(todos: Sequence[Todo], cap: int) -> list[str]:
-    """Every todo, in as many words as there is room for."""
-    each = max(SHORTEST_TODO, cap // max(1, len(todos)))
-    return [f"- [{'x' if todo.done else ' '}] {todo.id}: {_cut(todo.text, each)}" for todo in todos]
-
-
-def _latest(lines: list[str], cap: int) -> list[str]:
-    """The last lines that fit, at least one, and how many do not."""
-    kept = list(lines)
-    while len(kept) > 1 and sum(map(len, kept)) > cap:
-        del kept[0]
-    left_out = len(lines) - len(kept)
-    return [f"({left_out} earlier ones left out)", *kept] if left_out else kept
-
-
-def _section(title: str, lines: list[str]) -> str:
-    return "\n".join([f"{title}:", *lines]) if lines else ""
-
-
-def _fitting(lines: list[str], cap: int) -> list[str]:
-    """The lines that fit: old answers go first, then the oldest words of the user."""
-    kept, size = list(lines), sum(map(len, lines))
-    for prefix in (ANSWER, USER):
-        for line in [line for line in kept if line.startswith(prefix)]:
-            if size <= cap:
-                break
-            kept.remove(line)
-            size -= len(line)
-    left_out = len(lines) - len(kept)
-    return [f"({left_out} older lines left out)", *kept] if left_out else kept
-
-
-def _cut(text: str, cap: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= cap else f"{line[: cap - 1]}…"

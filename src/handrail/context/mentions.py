@@ -48,7 +48,7 @@ def attach_mentions(
     names = [name for name in mentioned(message) if name not in there]
     attached = attach_files(names, workspace, cap, how="user")
     found, left_out = attached.images, list[str]()
-    while problem := too_many([*images, *(each.image for each in found)]):
+    while found and (problem := too_many([*images, *(each.image for each in found)])):
         left_out.append(f"{found[-1].image.name}: {problem}")
         found = found[:-1]
     labels = [image_label(image) for image in (*images, *(each.image for each in found))]

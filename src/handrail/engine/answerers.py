@@ -62,6 +62,14 @@ class Answerers:
                 models.append(await self._connected(reference))
         return models
 
+    async def fast(self, session: Session, otherwise: Model) -> Model:
+        """The model for short side work, where one is set and can be used; else the other."""
+        reference = session.state.models.get("fast") or self._loaded.settings.models.fast
+        if reference:
+            with suppress(HandrailError):  # side work must not stop the work
+                return await self._connected(await self.check(reference))
+        return otherwise
+
     async def unusable_fallbacks(self) -> list[tuple[str, str]]:
         """Fallbacks of the settings that would not help, each with the reason."""
         found = []

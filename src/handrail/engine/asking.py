@@ -21,6 +21,7 @@ from handrail.protocol.upcast import is_storable
 from handrail.protocol.values import ToolCall, Usage
 from handrail.sessions.handle import Session
 
+Cost = Callable[[Model, Usage], float | None]
 A_LITTLE = Usage(input_tokens=1, output_tokens=1)
 """What this costs tells a model that is free from one that is not."""
 
@@ -41,7 +42,7 @@ class Asking(NamedTuple):
     session: Session
     models: Sequence[Model]
     retries: Retries
-    cost: Callable[[Model, Usage], float | None]
+    cost: Cost
 
 
 async def ask(asking: Asking, turn_id: str, request_for: Callable[[Model], Request]) -> Answered:
@@ -162,7 +163,9 @@ def _failed(
         retry_in=delay,
         raw=_sha256(answer.raw),
         usage=answer.usage,
-        cost_usd=_cost(asking, model, answer.usage) if answer.usage != Usage() or problem.billed else 0.0,
+        cost_usd=spent(asking.cost, model, answer.usage)
+        if answer.usage != Usage() or problem.billed
+        else 0.0,
     )
 
 
@@ -180,17 +183,17 @@ def _answered(
         calls=_told_apart(answer.calls),
         end=end,
         usage=answer.usage,
-        cost_usd=_cost(asking, model, answer.usage),
+        cost_usd=spent(asking.cost, model, answer.usage),
         seconds=seconds,
         raw=_sha256(answer.raw),
     )
 
 
-def _cost(asking: Asking, model: Model, usage: Usage) -> float | None:
+def spent(cost: Cost, model: Model, usage: Usage) -> float | None:
     """What a request that was billed cost; None when nobody said how many tokens it took."""
-    if usage == Usage() and asking.cost(model, A_LITTLE) != 0.0:
+    if usage == Usage() and cost(model, A_LITTLE) != 0.0:
         return None
-    return asking.cost(model, usage)
+    return cost(model, usage)
 
 
 def _told_apart(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:

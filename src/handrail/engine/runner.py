@@ -10,13 +10,14 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
 from handrail.context.budget import shown_characters
-from handrail.context.compaction import compact, size_of
+from handrail.context.compaction import without_model
 from handrail.context.images import fits
 from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.map.shown import MapPart
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions
 from handrail.context.situation import situation
 from handrail.engine.bell import Bell
+from handrail.engine.compacting import Compacting
 from handrail.engine.takeover import ended_turn, take_over
 from handrail.engine.turn import Turn
 from handrail.models.base import Capabilities, Model
@@ -38,6 +39,7 @@ from handrail.protocol.commands import (
 from handrail.protocol.errors import HandrailError, StorageProblem
 from handrail.protocol.events import (
     ApprovalAnswered,
+    Compacted,
     CompactionUndone,
     Event,
     ModelSet,
@@ -81,6 +83,8 @@ class TurnMaker(Protocol):
     async def model(self, session: Session) -> Model: ...
 
     async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn: ...
+
+    async def compacting(self, session: Session) -> Compacting: ...
 
 
 def is_withdrawn(waiting: Command, cancel: Cancel) -> bool:
@@ -137,7 +141,7 @@ class Runner:
         waiting = self.session.waiting()
         messages = {command.message_id for _, command in waiting if isinstance(command, SendMessage)}
         for number, command in waiting:
-            busy = self.session.state.turn is not None
+            busy = self.session.state.turn is not None or self._scope is not None
             match command:
                 case SendMessage() if not busy:
                     if self.begins(messages):
@@ -149,7 +153,8 @@ class Runner:
                     self.session.append(take=[number, *back])
                     self._cancel(CANCELLED[command.by])
                 case Compact() if not busy:
-                    self._compact(number)
+                    self._scope = anyio.CancelScope()
+                    tasks.start_soon(self._compact, number, self._scope)
                 case Compact():
                     pass  # when the turn has ended
                 case _:
@@ -193,11 +198,28 @@ class Runner:
             case _:
                 return []
 
-    def _compact(self, number: int) -> None:
-        session = self.session
-        size = size_of(0, session.state, session.transcript)
-        event = compact(session.state, session.transcript, size, window=size.total)
-        session.append(*([event] if event else []), take=[number])
+    async def _compact(self, number: int, scope: anyio.CancelScope) -> None:
+        """What the user asked for; the command stays in the inbox until it is done or cancelled."""
+        with scope:
+            try:
+                event = await self._compacted()
+                self.session.append(*([event] if event else []), take=[number])
+            except get_cancelled_exc_class():
+                if scope.cancel_called:
+                    self.session.append(take=[number])
+                raise
+        if self._scope is scope:
+            self._scope = None
+        self.bell.ring()
+
+    async def _compacted(self) -> Compacted | None:
+        try:
+            compacting = await self.maker.compacting(self.session)
+        except StorageProblem:
+            raise
+        except HandrailError:
+            return without_model(self.session.state, self.session.transcript)
+        return await compacting.event_now()
 
     # Turns
 

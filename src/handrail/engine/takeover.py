@@ -2,7 +2,7 @@
 
 from handrail.changes.apply import recover
 from handrail.protocol.errors import ToolError
-from handrail.protocol.events import Answered, Event, ToolFinished, TurnFinished
+from handrail.protocol.events import Answered, Event, SideAnswered, ToolFinished, TurnFinished
 from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import CallState, TurnState
@@ -17,6 +17,8 @@ def take_over(session: Session, workspace: Workspace) -> None:
     events: list[Event] = list(recover(session, workspace))
     settled = {partial.message for partial in session.log.partials(session.stream)}
     turn = session.state.turn
+    if session.state.side:
+        events.append(SideAnswered(request_id=session.state.side, problem="Handrail ended first."))
     if turn:
         events += _interrupted_answer(session, turn)
         waits = session.state.approvals or session.state.questions

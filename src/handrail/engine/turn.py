@@ -1,25 +1,22 @@
 """The turn: ask the model, run what it calls, until it has answered."""
 
 import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
 
 from handrail.context.assemble import assemble
-from handrail.context.budget import fixed_tokens, output_tokens
-from handrail.context.compaction import Size, compact, is_due, size_of
-from handrail.context.images import MOST_SHOWN, visible
+from handrail.context.images import Stored
 from handrail.context.prompt import Prompt
 from handrail.engine.asking import Asking, ask
 from handrail.engine.attempts import Attempts
+from handrail.engine.compacting import Compacting
 from handrail.engine.ending import Ending
 from handrail.engine.limits import Limits, exceeded
 from handrail.engine.stuck import stuck
 from handrail.engine.takeover import close_turn
 from handrail.models.base import Deadlines, Model, Request
 from handrail.protocol.errors import FixRequest, LostHold, ModelProblem
-from handrail.protocol.events import Answered, Nudged
+from handrail.protocol.events import Answered, Compacted, Nudged
 from handrail.sessions.handle import Session
-from handrail.sessions.transcript import Entry
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.gate import Gate
 from handrail.tools.secrets import Secrets
@@ -40,6 +37,8 @@ class Turn:
         take_steering: Callable[[], None],
         attempts: Attempts,
         secrets: Secrets,
+        compacting: Compacting,
+        stored: Stored,
     ) -> None:
         self.session = session
         self.asking = asking
@@ -50,7 +49,8 @@ class Turn:
         self.take_steering = take_steering
         self.attempts = attempts
         self.secrets = secrets
-        self.stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
+        self.compacting = compacting
+        self.stored = stored
         self.began = time.monotonic()
         self.waited_before = session.state.turn.waited if session.state.turn else 0.0
 
@@ -75,7 +75,8 @@ class Turn:
             if ending := self._must_end():
                 return ending
             self.take_steering()
-            self._compact_when_due()
+            if self.compacting.due:
+                self._append(await self.compacting.event())
             answered = await self._ask()
             if not answered.calls:
                 return Ending("answered", "" if answered.end == "stop" else _cut_short(answered.end))
@@ -100,7 +101,7 @@ class Turn:
             return await ask(self.asking, self._turn.turn_id, self._request)
         except FixRequest as problem:
             # The provider counts more tokens than we do: its word goes before our estimate, once.
-            if not problem.too_long or not self._compact():
+            if not problem.too_long or not self._append(self.compacting.event_by_code()):
                 raise
         return await ask(self.asking, self._turn.turn_id, self._request)
 
@@ -112,7 +113,7 @@ class Turn:
         return assemble(
             prompt=self.prompt.for_attempt(self._turn.attempt),
             cut=self.session.state.cut,
-            transcript=self._visible(model),
+            transcript=self.compacting.shown(model),
             capabilities=model.capabilities,
             model=model.name,
             max_output=self.limits.max_output_tokens,
@@ -122,28 +123,11 @@ class Turn:
             stored=self.stored,
         )
 
-    def _visible(self, model: Model) -> Sequence[Entry]:
-        """The conversation with the pictures that the model is shown."""
-        can = model.capabilities
-        turns, window = self.session.state.turns, can.context_window
-        return visible(self.session.transcript, sees=can.images, turns=turns, window=window)
-
-    def _compact_when_due(self) -> None:
-        window = min(model.capabilities.context_window for model in self.asking.models)
-        if is_due(self._size(), window, output_tokens(window, self.limits.max_output_tokens)):
-            self._compact(window)
-
-    def _compact(self, window: int | None = None) -> bool:
-        """Whether there was anything to compact; without a window, what there is now is too much."""
-        size = self._size()
-        event = compact(self.session.state, self.session.transcript, size, window or size.total)
+    def _append(self, event: Compacted | None) -> bool:
+        """Whether there was anything to compact."""
         if event:
             self.session.append(event)
         return event is not None
-
-    def _size(self) -> Size:
-        fixed = fixed_tokens(self.prompt.system, self.prompt.tools)
-        return size_of(fixed, self.session.state, self.session.transcript)
 
     @property
     def _turn(self) -> TurnState:

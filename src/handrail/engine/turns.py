@@ -2,13 +2,15 @@
 
 import math
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import lru_cache
 
 from handrail.config.settings import Settings
 from handrail.context.assemble import assemble
 from handrail.context.budget import shown_characters
+from handrail.context.images import MOST_SHOWN, Stored
 from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.mentions import Attached
 from handrail.context.notes import project_notes
@@ -20,7 +22,9 @@ from handrail.engine.asking import Asking, Retries
 from handrail.engine.asking_user import SessionAsker
 from handrail.engine.attempts import Attempts
 from handrail.engine.bell import Bell
+from handrail.engine.compacting import Compacting
 from handrail.engine.limits import Limits
+from handrail.engine.side_call import SideCall
 from handrail.engine.turn import Turn
 from handrail.models.base import Deadlines, Model, UserTurn
 from handrail.models.prices import cost
@@ -65,6 +69,7 @@ class Turns:
         window = min(model.capabilities.context_window for model in models)
         checked = bool(session.state.turn and session.state.turn.check)
         prompt = self._prompt(session.state.mode, models[0], checked=checked)
+        stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         return Turn(
             session=session,
@@ -96,6 +101,27 @@ class Turns:
                 Checker(session, self._workspace, self._toolbox.run_tool, secrets),
                 attach=self._attach(prompt),
             ),
+            compacting=await self._compacting(session, models, prompt, stored),
+            stored=stored,
+        )
+
+    async def compacting(self, session: Session) -> Compacting:
+        """For a session in which no turn runs."""
+        models = await self._answerers.models(session)
+        prompt = self._prompt(session.state.mode, models[0], checked=False)
+        return await self._compacting(session, models, prompt, session.log.blob)
+
+    async def _compacting(
+        self, session: Session, models: Sequence[Model], prompt: Prompt, stored: Stored
+    ) -> Compacting:
+        return Compacting(
+            session,
+            models,
+            prompt,
+            side=SideCall(session, await self._answerers.fast(session, models[0]), price),
+            max_output=self._settings.limits.max_output_tokens,
+            secrets=self._answerers.secrets(),
+            stored=stored,
         )
 
     async def warm(self, session: Session | None) -> None:

@@ -90,6 +90,23 @@ class FileChange(Value):
     removed: int = 0
 
 
+class Kept(Value):
+    """What a compaction keeps of older turns; the next one goes on from it."""
+
+    goal: str = ""
+    asked: str = ""
+    """The message that is still being worked at, where the model is no longer shown it."""
+    notes: str = ""
+    """Written by a model."""
+    said: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    todos: tuple[str, ...] = ()
+    left_out: dict[str, int] = Field(default_factory=dict)
+    """{list: how many older lines of it are not in it}"""
+
+
 class Todo(Value):
     """A step of the session's plan. Its state changes by facts, never by the model's word."""
 

@@ -13,22 +13,20 @@ class SeenFile(BaseModel):
     sha256: str
     turn: int
     whole: bool
-    modified_turn: int = 0
 
 
 class FilesSeen(BaseModel):
     files: dict[str, SeenFile] = {}
     prepared: dict[str, ChangePrepared] = {}
     """Change sets that were begun and of which no outcome is known yet."""
+    changed: dict[str, str] = {}
+    """{path: hash after the last change in this session, empty where it was deleted}, last changed last"""
 
     def saw(self, files: tuple[FileSeen, ...], turn: int) -> None:
         for file in files:
             before = self.files.pop(file.path, None)
-            changed = before.modified_turn if before else 0
             whole = file.whole or bool(before and before.whole and before.sha256 == file.sha256)
-            self.files[file.path] = SeenFile(
-                sha256=file.sha256, turn=turn, whole=whole, modified_turn=changed
-            )
+            self.files[file.path] = SeenFile(sha256=file.sha256, turn=turn, whole=whole)
         self._forget()
 
     def apply(self, event: Event, turn: int) -> None:
@@ -42,15 +40,17 @@ class FilesSeen(BaseModel):
 
     def _changed(self, prepared: ChangePrepared | None, turn: int) -> None:
         for file in prepared.files if prepared else ():
+            self.changed.pop(file.path, None)
+            self.changed[file.path] = file.new_sha256
             before = self.files.pop(file.path, None)
             # Who changed a part of what they saw a part of has still not seen the rest.
             whole = file.op == "create" or bool(before and before.whole)
             if file.new_sha256:
-                self.files[file.path] = SeenFile(
-                    sha256=file.new_sha256, turn=turn, whole=whole, modified_turn=turn
-                )
+                self.files[file.path] = SeenFile(sha256=file.new_sha256, turn=turn, whole=whole)
         self._forget()
 
     def _forget(self) -> None:
         while len(self.files) > REMEMBERED_FILES:
             del self.files[next(iter(self.files))]
+        while len(self.changed) > REMEMBERED_FILES:
+            del self.changed[next(iter(self.changed))]

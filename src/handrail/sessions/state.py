@@ -20,6 +20,8 @@ from handrail.protocol.events import (
     SessionRenamed,
     SessionRestored,
     SessionStarted,
+    SideAnswered,
+    SideAsked,
     TodoCompleted,
     TodosChanged,
     ToolFinished,
@@ -27,11 +29,11 @@ from handrail.protocol.events import (
     TurnStarted,
     UserMessage,
 )
-from handrail.protocol.values import FinishReason, Mode, Role, Todo, Usage
+from handrail.protocol.values import FinishReason, Kept, Mode, Role, Todo, Usage
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -45,6 +47,7 @@ class Cut(BaseModel):
     upto: int = 0
     summary: str = ""
     compaction_id: str = ""
+    kept: Kept = Kept()
 
 
 class Decided(BaseModel):
@@ -92,6 +95,8 @@ class State(BaseModel):
     cut: Cut = Cut()
     cuts: list[Cut] = []
     """Earlier cuts, for undoing."""
+    side: str = ""
+    """A request beside the conversation that was sent and has no end yet."""
 
     def apply(self, recorded: Recorded) -> None:
         """Fold one event in."""
@@ -125,7 +130,7 @@ class State(BaseModel):
                 self.approvals, self.questions, self.decided, self.told = {}, {}, {}, {}
             case ToolFinished() | AttemptStarted() as event:
                 self.files.saw(event.files, self.turns)
-            case Answered() | RequestFailed() as event:
+            case Answered() | RequestFailed() | SideAnswered() as event:
                 self._count(event)
 
     def _asking(self, recorded: Recorded) -> None:
@@ -197,18 +202,28 @@ class State(BaseModel):
         self.always = []
         if event.how == "import":
             # Somebody else's word: no wider mode, no open turn, no file known to be seen, no change begun.
-            self.mode, self.models, self.files = "ask", {}, FilesSeen()
+            self.mode, self.models, self.files = "ask", {}, FilesSeen(changed=self.files.changed)
+            self.side = ""
             self.turn, self.approvals, self.questions, self.decided, self.told = None, {}, {}, {}, {}
 
     def _context(self, recorded: Recorded) -> None:
         match recorded.event:
             case Compacted() as event:
                 self.cuts = [*self.cuts, self.cut][-UNDOABLE_CUTS:]
-                self.cut = Cut(upto=event.upto, summary=event.summary, compaction_id=event.compaction_id)
+                self.cut = Cut(
+                    upto=event.upto,
+                    summary=event.summary,
+                    compaction_id=event.compaction_id,
+                    kept=event.kept,
+                )
             case CompactionUndone() if self.cuts:
                 self.cut = self.cuts.pop()
+            case SideAsked() as event:
+                self.side = event.request_id
+            case SideAnswered():
+                self.side = ""
 
-    def _count(self, event: Answered | RequestFailed) -> None:
+    def _count(self, event: Answered | RequestFailed | SideAnswered) -> None:
         self.usage = self.usage + event.usage
         self.cost_usd += event.cost_usd or 0.0
         self.cost_known = self.cost_known and event.cost_usd is not None

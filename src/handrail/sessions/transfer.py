@@ -21,6 +21,7 @@ from handrail.protocol.events import (
     RequestFailed,
     SessionCopied,
     SessionStarted,
+    SideAnswered,
     ToolFinished,
     TurnFinished,
     UserMessage,
@@ -179,7 +180,7 @@ def _store(
 def _blobs(one: Recorded) -> list[str]:
     """Hashes of the stored contents that an event speaks of."""
     match one.event:
-        case Answered(raw=sha256) | RequestFailed(raw=sha256):
+        case Answered(raw=sha256) | RequestFailed(raw=sha256) | SideAnswered(raw=sha256):
             return [sha256] if sha256 else []
         case ToolFinished(output=sha256, images=images):
             return [*([sha256] if sha256 else []), *(image.sha256 for image in images)]

@@ -16,6 +16,7 @@ from handrail.protocol.events import (
     Nudged,
     RequestFailed,
     RequestStarted,
+    SideAnswered,
     ToolFinished,
     ToolStarted,
 )
@@ -87,6 +88,8 @@ class TurnState(BaseModel):
                 self.request = OpenRequest(event.request_id, event.message_id, event.model)
             case RequestFailed():
                 self.request = None
+                self._count(event.usage, event.cost_usd)
+            case SideAnswered():
                 self._count(event.usage, event.cost_usd)
             case Answered():
                 self.request = None

@@ -13,7 +13,7 @@ from handrail.protocol.events import (
     TodoCompleted,
     TodosChanged,
 )
-from handrail.protocol.values import Todo, ToolCall
+from handrail.protocol.values import Kept, Todo, ToolCall
 from tests.interfaces.cli.shown import DIFF, answered, asked, ended, finished, refused, said, shown, started
 
 
@@ -133,15 +133,25 @@ def test_what_happens_to_the_session_is_a_note() -> None:
     assert shown(
         RequestFailed(request_id="r", kind="retry_later", message="The server is overloaded.", retry_in=4.0),
         ModelSet(model="openai/gpt-5", why="chosen in this session"),
-        Compacted(compaction_id="x", upto=9, summary="...", tokens_before=90_000, tokens_after=4_100),
+        Compacted(
+            compaction_id="x",
+            upto=9,
+            summary="...",
+            kept=Kept(goal="g", asked="a", said=("- user: b",), files=("- a.py",), todos=("- t1: c",)),
+            problem="It wrote nothing.",
+            tokens_before=90_000,
+            tokens_after=4_100,
+        ),
         QuestionAsked(
             turn_id="t", question_id="q", call_id="c", question="Which database?", options=("sqlite", "none")
         ),
     ) == snapshot("""\
   model     The server is overloaded; trying again in 4.0 s
   model     openai/gpt-5 (chosen in this session)
-  compacted older turns: 90,000 tokens are now 4,100; /compact undo takes it
-            back
+  compacted older turns: 90,000 tokens are now 4,100; kept: the goal, 2
+            messages, 1 changed file, 1 open todo
+            no notes by the model: It wrote nothing.
+            /compact show shows it, /compact undo takes it back
   Which database?
   1 sqlite
   2 none\

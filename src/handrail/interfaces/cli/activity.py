@@ -14,6 +14,8 @@ from handrail.protocol.events import (
     Recorded,
     RequestFailed,
     RequestStarted,
+    SideAnswered,
+    SideAsked,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -56,6 +58,10 @@ class Activity:
                 self._now("working", "", at)
             case RequestStarted():
                 self._now("asking", event.model, at)
+            case SideAsked():
+                self._now("compacting", f"older turns, with notes by {event.model}", at)
+            case SideAnswered():
+                self._now("working" if self.running else "", "", at)
             case RequestFailed() if event.retry_in is not None:
                 self._now("waiting", f"to try again in {event.retry_in:.0f} s", at)
             case CheckStarted():

@@ -110,12 +110,31 @@ def other_event(event: Event, width: int) -> list[Line]:
         case ChangeAbandoned():
             return note("change", f"not made: {event.why}", width, BAD)
         case Compacted():
-            size = f"{event.tokens_before:,} tokens are now {event.tokens_after:,}"
-            return note("compacted", f"older turns: {size}; /compact undo takes it back", width)
+            return compacted(event, width)
         case CompactionUndone():
             return note("compacted", "undone: the model sees the full older turns again", width)
         case _:
             return session_event(event, width)
+
+
+def compacted(event: Compacted, width: int) -> list[Line]:
+    """That it happened, what is kept, who wrote it, and how to take it back."""
+    kept = event.kept
+    counts = {
+        "message": len(kept.said) + bool(kept.asked),
+        "decision": len(kept.decisions),
+        "changed file": len(kept.files),
+        "failed attempt": len(kept.failed),
+        "open todo": len(kept.todos),
+    }
+    names = ["the goal", *(f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count)]
+    if event.by:
+        names.append(f"notes by {event.by}")
+    size = f"older turns: {event.tokens_before:,} tokens are now {event.tokens_after:,}"
+    rows = note("compacted", f"{size}; kept: {', '.join(names)}", width)
+    if event.problem:
+        rows += note("", f"no notes by the model: {event.problem}", width)
+    return rows + note("", "/compact show shows it, /compact undo takes it back", width)
 
 
 def session_event(event: Event, width: int) -> list[Line]:

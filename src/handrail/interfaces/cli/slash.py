@@ -106,10 +106,17 @@ async def go_on(talk: "Conversation", argument: str) -> None:
 
 async def compact(talk: "Conversation", argument: str) -> None:
     need_session(talk)
-    if argument not in ("", "undo"):
-        raise UsageProblem("Say /compact, or /compact undo.")
-    if argument == "undo" and not talk.app.state(talk.session_id).cut.compaction_id:
+    state = talk.app.state(talk.session_id)
+    if argument not in ("", "undo", "show"):
+        raise UsageProblem("Say /compact, /compact show, or /compact undo.")
+    if argument and not state.cut.compaction_id:
         raise UsageProblem("Nothing is compacted in this session.")
+    if argument == "show":
+        for text in state.cut.summary.splitlines():
+            talk.tell("", text)
+        return
+    if not argument and state.turns == 0:
+        raise UsageProblem("There is nothing to compact yet.")
     await talk.send(UndoCompaction() if argument else Compact())
 
 
@@ -184,7 +191,7 @@ COMMANDS = {
     "model": Slash("[NAME]", "which model answers", model),
     "todos": Slash("[done ID]", "the plan of this session", show_todos),
     "continue": Slash("", "let the model go on after a stop", go_on),
-    "compact": Slash("[undo]", "summarise older turns for the model", compact),
+    "compact": Slash("[show|undo]", "summarise older turns for the model", compact),
     "fork": Slash("[TURN]", "go on in a copy of this session", fork),
     "sessions": Slash("", "the sessions of this folder", sessions),
     "resume": Slash("[ID]", "go to another session", resume),

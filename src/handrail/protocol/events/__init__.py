@@ -14,7 +14,7 @@ from handrail.protocol.events.approvals import (
 from handrail.protocol.events.base import Delta, EventBase, Recorded
 from handrail.protocol.events.changes import ChangeAbandoned, ChangeApplied, ChangePrepared
 from handrail.protocol.events.checks import AttemptStarted, CheckFinished, CheckStarted
-from handrail.protocol.events.context import Compacted, CompactionUndone
+from handrail.protocol.events.context import Compacted, CompactionUndone, SideAnswered, SideAsked
 from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
 from handrail.protocol.events.session import (
     ModelSet,
@@ -59,7 +59,9 @@ Event = Annotated[
     | TodosChanged
     | TodoCompleted
     | Compacted
-    | CompactionUndone,
+    | CompactionUndone
+    | SideAsked
+    | SideAnswered,
     Field(discriminator="type"),
 ]
 
@@ -97,6 +99,8 @@ __all__ = [
     "SessionRenamed",
     "SessionRestored",
     "SessionStarted",
+    "SideAnswered",
+    "SideAsked",
     "TodoCompleted",
     "TodosChanged",
     "ToolFinished",

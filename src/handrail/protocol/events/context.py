@@ -3,6 +3,7 @@
 from typing import Literal
 
 from handrail.protocol.events.base import EventBase
+from handrail.protocol.values import Kept, Role, Usage
 
 
 class Compacted(EventBase):
@@ -12,6 +13,12 @@ class Compacted(EventBase):
     compaction_id: str
     upto: int
     summary: str
+    kept: Kept = Kept()
+    """What the summary is made of."""
+    by: str = ""
+    """The model that wrote the notes in it; empty: all of it was made by code."""
+    problem: str = ""
+    """Why what a model wrote is not used."""
     tokens_before: int
     tokens_after: int
 
@@ -19,3 +26,30 @@ class Compacted(EventBase):
 class CompactionUndone(EventBase):
     type: Literal["compaction_undone"] = "compaction_undone"
     compaction_id: str
+
+
+class SideAsked(EventBase):
+    """A model is asked for something beside the conversation, which neither sees nor remembers it."""
+
+    type: Literal["side_asked"] = "side_asked"
+    request_id: str
+    purpose: Literal["summary"]
+    model: str
+    role: Role = "main"
+    prompt_bytes: int = 0
+    prompt_tokens_estimate: int = 0
+
+
+class SideAnswered(EventBase):
+    """The end of it, whatever it was."""
+
+    type: Literal["side_answered"] = "side_answered"
+    request_id: str
+    text: str = ""
+    problem: str = ""
+    """Why there is no answer."""
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    raw: str = ""
+    """Blob of the answer's bytes as they came."""
