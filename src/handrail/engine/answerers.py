@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
-from handrail.config.credentials import find_credential
+from handrail.config.credentials import find_credential, save_credential
 from handrail.config.layers import LoadedSettings
 from handrail.config.places import Places
 from handrail.engine.known_secrets import known_secrets
 from handrail.models.base import Deadlines, Model, Request, UserTurn
-from handrail.models.choice import Choice, Wishes, choose
+from handrail.models.choice import Choice, Server, Wishes, choose, find_servers
 from handrail.models.connect import connect
 from handrail.models.connections import connections
 from handrail.protocol.errors import HandrailError
@@ -82,14 +82,28 @@ class Answerers:
 
     async def probe(self, reference: str) -> None:
         """Ask a model for one word; raises what a real question would."""
-        model = await self._connected(reference)
-        deadlines = Deadlines(
-            connect=5.0, first_byte=PROBE_SECONDS, silence=PROBE_SECONDS, whole=PROBE_SECONDS
+        await _probe(await self._connected(reference))
+
+    async def servers(self) -> list[Server]:
+        """The servers on this machine that answer now."""
+        return await find_servers(connections(self._loaded.settings.connections))
+
+    async def try_key(self, connection: str, key: str) -> None:
+        """Ask the connection's model for one word with this key; raises what a real question would."""
+        model = await connect(
+            connection,
+            environment={},
+            settings=self._loaded.settings.connections,
+            credential=lambda _: key,
         )
-        request = Request("", (UserTurn("Say ok."),), max_output_tokens=16, deadlines=deadlines)
-        async with aclosing(model.stream(request)) as parts:
-            async for _ in parts:
-                pass
+        try:
+            await _probe(model)
+        finally:
+            await model.aclose()
+
+    def keep_key(self, connection: str, key: str) -> None:
+        """Keep a key for later starts, readable by this user alone."""
+        save_credential(self._places, connection, key)
 
     def secrets(self) -> Secrets:
         """What no model and no command gets to know."""
@@ -139,6 +153,14 @@ class Answerers:
         variables = known.key_env if known else ()
         found = find_credential(self._places, name, variables, environ=self._environment)
         return found.key if found else None
+
+
+async def _probe(model: Model) -> None:
+    deadlines = Deadlines(connect=5.0, first_byte=PROBE_SECONDS, silence=PROBE_SECONDS, whole=PROBE_SECONDS)
+    request = Request("", (UserTurn("Say ok."),), max_output_tokens=16, deadlines=deadlines)
+    async with aclosing(model.stream(request)) as parts:
+        async for _ in parts:
+            pass
 
 
 def _of_session(session: Session) -> str:

@@ -57,11 +57,22 @@ PLACES = {
 }
 
 
-async def find_server(available: Mapping[str, Connection]) -> str | None:
-    """The first model of the first local server that answers; all are asked at once."""
+class Server(NamedTuple):
+    """A server on this machine that answers, and the models that it can answer with."""
+
+    name: str
+    models: tuple[str, ...]
+
+    @property
+    def references(self) -> list[str]:
+        return [f"{self.name}/{model}" for model in self.models]
+
+
+async def find_servers(available: Mapping[str, Connection]) -> list[Server]:
+    """The local servers that answer; all are asked at once."""
     from handrail.models.wire import Wire
 
-    found: dict[str, str] = {}
+    found: dict[str, Server] = {}
 
     async def ask(name: str) -> None:
         wire = Wire(available[name], key="")
@@ -71,14 +82,18 @@ async def find_server(available: Mapping[str, Connection]) -> str | None:
             return
         finally:
             await wire.aclose()
-        usable = [each for each in names if "embed" not in each.lower()]
-        if usable:
-            found[name] = f"{name}/{usable[0]}"
+        found[name] = Server(name, tuple(each for each in names if "embed" not in each.lower()))
 
     async with anyio.create_task_group() as tasks:
         for name in LOCAL_PORTS:
             tasks.start_soon(ask, name)
-    return next((found[name] for name in LOCAL_PORTS if name in found), None)
+    return [found[name] for name in LOCAL_PORTS if name in found]
+
+
+async def find_server(available: Mapping[str, Connection]) -> str | None:
+    """The first model of the first local server that has one."""
+    servers = await find_servers(available)
+    return next((reference for server in servers for reference in server.references), None)
 
 
 async def choose(

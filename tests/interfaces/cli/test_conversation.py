@@ -290,19 +290,6 @@ def test_no_colour_where_none_is_wanted(workspace: Path, tmp_path: Path) -> None
         assert "\x1b[36m" not in talk.raw
 
 
-@pytest.mark.usefixtures("no_server")
-def test_no_model_is_told_and_the_conversation_stays_open(workspace: Path, tmp_path: Path) -> None:
-    model = script(tmp_path, {"text": "Here I am."})
-    with terminal(cwd=workspace) as talk:
-        talk.expect("There is no model to answer")
-        talk.type(f"/model {model}" + ENTER)
-        talk.expect("chosen in this session")
-        talk.type("hi" + ENTER)
-        talk.expect("Here I am.")
-        talk.expect("$0.00")
-        leave(talk)
-
-
 def test_one_tab_completes(workspace: Path, tmp_path: Path) -> None:
     with terminal("--model", script(tmp_path, {"text": "x"}), cwd=workspace) as talk:
         talk.expect("mode ask")

@@ -1,12 +1,13 @@
 """A download as a person watches it: one line that says how far it is."""
 
+import signal
 import sys
 import time
 from collections import deque
 from typing import TYPE_CHECKING
 
 from handrail.interfaces.cli.terminal import is_terminal
-from handrail.protocol.errors import UsageProblem
+from handrail.protocol.errors import HandrailError, UsageProblem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,11 +73,37 @@ def may_download(file: "ModelFile", *, yes: bool) -> bool:
 
 
 async def fetch_shown(file: "ModelFile", folder: "Path") -> "Path":
-    """Fetch the file with a line of progress; where it lies."""
-    from handrail.models.embedded.fetch import fetch
+    """Fetch the file with a line of progress; where it lies. Ctrl-C keeps what has come, and says so."""
+    import anyio
 
-    line = DownloadLine(file.model)
+    from handrail.models.embedded.fetch import fetch
+    from handrail.models.embedded.partial import bytes_so_far
+
+    line, stopped = DownloadLine(file.model), False
+
+    async def stop(scope: anyio.CancelScope) -> None:
+        nonlocal stopped
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                stopped = True
+                scope.cancel()
+
+    path: Path | None = None
     try:
-        return await fetch(file, folder, line)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stop, tasks.cancel_scope)
+            path = await fetch(file, folder, line)
+            tasks.cancel_scope.cancel()
+    except* HandrailError as problems:
+        raise problems.exceptions[0] from None
     finally:
         line.close()
+    if path is None:
+        kept = f"{megabytes(bytes_so_far(file, folder))} of {megabytes(file.size)} MB are kept"
+        print(f"stopped   {kept}; the next download goes on from there.", file=sys.stderr, flush=True)
+        raise KeyboardInterrupt
+    return path
+
+
+def megabytes(count: int) -> str:
+    return f"{count // MEGABYTE:,}"

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handrail import __version__
-from handrail.interfaces.cli.styles import ACCENT, BAD, BOLD, DIM, Line, beside, length, line, wrap
-from handrail.protocol.errors import NoModel
+from handrail.interfaces.cli.styles import ACCENT, BOLD, DIM, Line, beside, length, line, wrap
+from handrail.models.choice import PLACES
 
 if TYPE_CHECKING:
     from handrail.app import App
@@ -19,19 +19,20 @@ async def welcome(app: "App", session_id: str, width: int) -> list[Line]:
     mode = app.state(session_id).mode if session_id else app.settings.mode
     tree = await tree_of(app)
     left = line((BOLD, "handrail"), f" {__version__}  {short(root)}", (DIM, f"  {tree}" if tree else ""))
-    why, missing = "", list[Line]()
-    try:
-        chosen = await app.chosen_model(session_id)
-        model, why = line((DIM, "model "), (ACCENT, short_model(chosen.reference))), f" ({chosen.why})"
-    except NoModel as problem:
-        model = line((DIM, "model "), (BAD, "none"))
-        told = [*str(problem).splitlines(), "Then choose it here: /model connection/name"]
-        missing = [row for text in told for row in wrap(line(text), width, "    ")]
+    chosen = await app.chosen_model(session_id)
+    model, why = (
+        line((DIM, "model "), (ACCENT, short_model(chosen.reference))),
+        line((DIM, f" ({chosen.why})")),
+    )
     confined = (await app.sandbox()).title()
     rest = line((DIM, "   mode "), (ACCENT, mode), (DIM, f"   {confined}"))
     told = [text for notice in app.notices for text in notice.splitlines()]
     notices = [row for text in told for row in wrap(line((BOLD, text)), width, "  ")]
-    return [*heading(left, (*model, *line((DIM, why)), *rest), (*model, *rest), width), *missing, *notices]
+    rows = heading(left, (*model, *why, *rest), (*model, *rest), width)
+    if chosen.why not in PLACES.values() and not any(why[0] in row for row in rows):
+        reason = f"{chosen.why[0].upper()}{chosen.why[1:]}: {chosen.reference} answers; /model changes it."
+        rows += wrap(line((DIM, reason)), width)
+    return [*rows, *notices]
 
 
 def heading(left: Line, right: Line, shorter: Line, width: int) -> list[Line]:

@@ -155,6 +155,8 @@ async def _download(requirement: str, scratch: Path, underway: Underway) -> Path
             stderr=subprocess.STDOUT,
             cwd=scratch,
             env={**os.environ, "TMPDIR": str(scratch), "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+            # Ctrl-C is for us alone: pip is ended when the download is.
+            start_new_session=True,
         )
     try:
         await _wait(process, scratch, underway)
