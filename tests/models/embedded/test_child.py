@@ -17,6 +17,7 @@ from anyio.streams.text import TextReceiveStream
 
 from handrail.models.embedded.child import Child, child_environment
 from handrail.models.embedded.files import SMOLLM2
+from handrail.models.embedded.machine import threads
 from handrail.models.embedded.notice import Notices, Running
 from handrail.protocol.errors import GiveUp
 from tests.interfaces.cli.program import environment
@@ -170,7 +171,9 @@ async def test_memory_priority_and_log_of_the_child_are_limited(models: Path) ->
         assert running is not None
         limits = Path(f"/proc/{running.pid}/limits").read_text().splitlines()
         data = next(line for line in limits if line.startswith("Max data size")).split()
-        assert SMOLLM2.size < int(data[3]) < SMOLLM2.size + 3_000_000_000
+        assert SMOLLM2.size < int(data[3]) == running.memory_limit < SMOLLM2.size + 3_000_000_000
+        assert running.threads == threads() <= len(os.sched_getaffinity(0))
+        assert f"n_threads = {running.threads}\n" in notices(models).log.read_text()
         assert os.getpriority(os.PRIO_PROCESS, running.pid) > os.getpriority(os.PRIO_PROCESS, 0)
         with notices(models).log.open("ab") as log:
             log.write(bytes(2_000_000))

@@ -1,6 +1,7 @@
 """What the doctor is told of the embedded model."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ async def test_a_running_child_is_told_with_port_memory_and_speed(models: Path) 
     found = await report(os.environ, SMOLLM2)
     assert found.level == "ok"
     assert "not running" in found.text
+    assert re.search(r"with \d+ threads? and [\d,]+ MB of its own", found.text)
     model = EmbeddedModel(SMOLLM2, models / SMOLLM2.name, models, grace=0.5)
     try:
         await collect(model.stream(Request("", (UserTurn("Say hello."),), max_output_tokens=4)))
@@ -49,6 +51,7 @@ async def test_a_running_child_is_told_with_port_memory_and_speed(models: Path) 
         assert " MB of memory" in found.text
         assert "tokens/s in" in found.text
         assert "tokens/s out" in found.text
+        assert re.search(r"limited to \d+ threads? and [\d,]+ MB of its own", found.text)
     finally:
         await model.aclose()
         await model.child.stop()

@@ -10,6 +10,11 @@ WINDOW = 8192
 SMALL_WINDOW = 4096
 SPACIOUS = 3_000_000_000
 """Bytes of free memory from which on the whole window is offered."""
+PROMPTS_BYTES = 256 << 20
+"""Memory for prompts read earlier, so that sessions taking turns do not read theirs again."""
+KV_BYTES = 32_768
+"""Memory for a token of context, generously."""
+SPARE_BYTES = 1_500_000_000
 
 
 def threads() -> int:
@@ -22,6 +27,11 @@ def window() -> int:
     """Tokens of context that fit into the free memory."""
     free = free_memory()
     return WINDOW if free is None or free >= SPACIOUS else SMALL_WINDOW
+
+
+def memory_limit(file_size: int, window: int) -> int:
+    """Bytes that a child may have of its own: it may copy its file, and must hold prompts and a window."""
+    return file_size + PROMPTS_BYTES + window * KV_BYTES + SPARE_BYTES
 
 
 def free_memory() -> int | None:

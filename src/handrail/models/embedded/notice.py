@@ -29,6 +29,9 @@ class Running(Value):
     key: str
     """Chosen anew at each start, and readable by this user alone: others on the machine get no answer."""
     context_window: int
+    threads: int
+    memory_limit: int
+    """Bytes that it may have of its own; 0 where the system would not limit it."""
 
 
 class Notices(NamedTuple):

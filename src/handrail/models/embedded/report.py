@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from handrail.models.connections import EMBEDDED
 from handrail.models.embedded.checking import is_checked
 from handrail.models.embedded.files import DEFAULT, ModelFile, find_file, models_folder
-from handrail.models.embedded.machine import memory_of
+from handrail.models.embedded.machine import memory_limit, memory_of, threads, window
 from handrail.models.embedded.notice import Notices, Running
 from handrail.models.embedded.offer import FETCH, INSTALL, has_runtime
 from handrail.models.embedded.partial import bytes_so_far
@@ -42,16 +42,25 @@ async def report(environment: Mapping[str, str], file: ModelFile = DEFAULT) -> R
         return Report("warn", f"{name} is here, the library that runs it is not", INSTALL)
     checked = "checked" if is_checked(file, path, folder) else "checked before it is loaded"
     running = Notices(folder / "run" / file.model).running()
-    return Report("ok", f"{name}, {checked}; {await _child(running)}")
+    return Report("ok", f"{name}, {checked}; {await _child(running) if running else _planned(file)}")
 
 
-async def _child(running: Running | None) -> str:
-    if running is None:
-        return "not running, started when it is asked"
+def _planned(file: ModelFile) -> str:
+    limits = _limits(threads(), memory_limit(file.size, window()))
+    return f"not running, started when it is asked, with {limits}"
+
+
+async def _child(running: Running) -> str:
     port = running.url.rpartition(":")[2]
     memory = memory_of(running.pid)
     used = f", {_mb(memory)} of memory" if memory else ""
-    return f"running at port {port}{used}{await _speed(running)}"
+    limits = _limits(running.threads, running.memory_limit)
+    return f"running at port {port}{used}{await _speed(running)}; limited to {limits}"
+
+
+def _limits(threads: int, memory: int) -> str:
+    most = f"{_mb(memory)} of its own" if memory else "any memory"
+    return f"{threads} thread{'s' * (threads != 1)} and {most}"
 
 
 async def _speed(running: Running) -> str:

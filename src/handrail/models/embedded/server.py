@@ -20,6 +20,7 @@ from typing import Any
 from handrail.models.embedded.checking import check
 from handrail.models.embedded.files import KNOWN
 from handrail.models.embedded.locks import Lock, try_lock
+from handrail.models.embedded.machine import PROMPTS_BYTES, memory_limit
 from handrail.models.embedded.notice import ANOTHER_RUNS, LOAD_SECONDS, Notices, Running
 from handrail.protocol.errors import HandrailError
 
@@ -29,13 +30,8 @@ HANG_SECONDS = 60
 WATCH_SECONDS = 0.25
 LOCK_SECONDS = 1.0
 LOG_BYTES = 1_000_000
-PROMPTS_MIB = 256
-"""Memory for prompts read earlier, so that sessions taking turns do not read theirs again."""
 BATCH = 256
 """Tokens read between two reports of progress, and before a cancel is noticed."""
-KV_BYTES = 32_768
-"""Memory for a token of context, generously."""
-SPARE_BYTES = 1_500_000_000
 
 
 def main() -> None:
@@ -97,22 +93,32 @@ def _serve(options: argparse.Namespace, notices: Notices) -> None:
     file = KNOWN[options.model]
     with suppress(OSError):
         os.nice(NICENESS)
-    _limit_memory(file.size + PROMPTS_MIB * 2**20 + options.window * KV_BYTES + SPARE_BYTES)
+    limit = _limited(memory_limit(file.size, options.window))
     # The library keeps Python waiting while it loads: only the system's own alarm ends a load that hangs.
     signal.alarm(LOAD_SECONDS)
     for _ in check(file, options.file, options.stamps):
         pass
     key = secrets.token_urlsafe(32)
     server = _load(options, key)
-    running = Running(pid=os.getpid(), url=server.listening_address, key=key, context_window=options.window)
+    running = Running(
+        pid=os.getpid(),
+        url=server.listening_address,
+        key=key,
+        context_window=options.window,
+        threads=options.threads,
+        memory_limit=limit,
+    )
     notices.publish(running)
     _watch(notices, running, options.grace)
 
 
-def _limit_memory(limit: int) -> None:
-    """Memory of its own, without the file that it reads: beyond this it ends, not the machine."""
-    with suppress(OSError, ValueError):
+def _limited(limit: int) -> int:
+    """Have no more memory of our own: beyond it this process ends, not the machine. 0: it is not limited."""
+    try:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    except (OSError, ValueError):
+        return 0
+    return limit
 
 
 def _load(options: argparse.Namespace, key: str) -> Any:
@@ -130,7 +136,7 @@ def _load(options: argparse.Namespace, key: str) -> Any:
     params.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
     params.speculative.ngram_simple.size_n = 4
     params.speculative.ngram_simple.size_m = 6
-    params.cache_ram_mib = PROMPTS_MIB
+    params.cache_ram_mib = PROMPTS_BYTES >> 20
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [key]
