@@ -1,11 +1,12 @@
 """The application as interfaces see it: sessions found, made, copied; models chosen; a doctor who tells."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from handrail.app import Options, open_app
-from handrail.engine.doctor import Finding
+from handrail.engine.doctor import Finding, diagnose
 from handrail.protocol.commands import Delete, Rename, Restore, SendMessage, SetMode, SetModel
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
@@ -20,7 +21,7 @@ from handrail.protocol.events import (
     UserMessage,
 )
 from tests.conftest import NO_SERVER
-from tests.engine.conversation import Conversation, conversation, script_file, words
+from tests.engine.conversation import Conversation, conversation, script_file, words, write_settings
 from tests.models.fake_server import FakeServer, Reply, Said
 
 pytestmark = pytest.mark.anyio
@@ -282,24 +283,26 @@ async def test_commands_that_change_nothing_leave_no_event(tmp_path: Path) -> No
 # Doctor
 
 
-async def findings(talk: Conversation) -> dict[str, Finding]:
-    return {finding.name: finding async for finding in talk.app.doctor()}
+async def findings(workspace: Path, model: str = "") -> dict[str, Finding]:
+    found = diagnose(workspace, model=model, flags={}, environ=os.environ)
+    return {finding.name: finding async for finding in found}
 
 
 @pytest.mark.promise("APP-6")
 async def test_doctor_finds_all_well(tmp_path: Path) -> None:
-    async with conversation(tmp_path, YES) as talk:
+    model = script_file(tmp_path, YES)
+    async with conversation(tmp_path, None, model=model) as talk:
         await talk.turn("hi")
-        found = await findings(talk)
+        found = await findings(tmp_path, model)
     assert {"version", "model", "log", "storage", "search"} <= set(found)
     assert all(finding.level in ("ok", "-") for finding in found.values()), found
-    assert "scripted/test answers" in found["model"].text
+    assert f"{model} answers" in found["model"].text
 
 
 @pytest.mark.promise("APP-6")
 async def test_doctor_without_a_model_says_how_to_get_one(tmp_path: Path) -> None:
-    async with conversation(tmp_path, None, settings=NO_SERVER) as talk:
-        found = await findings(talk)
+    write_settings(NO_SERVER)
+    found = await findings(tmp_path)
     assert found["model"].level == "fail"
     assert "ANTHROPIC_API_KEY" in found["model"].advice
     assert found["log"].level == "ok"
@@ -314,9 +317,8 @@ async def test_doctor_with_a_broken_model_says_what_to_do(tmp_path: Path, model:
         b'{"error": {"message": "Incorrect API key"}}', status=401, content_type="application/json"
     )
     with FakeServer([refusal]) as server:
-        settings = f'[connections.mine]\nbase_url = "{server.url}/v1"\n'
-        async with conversation(tmp_path, None, settings=settings, model=model) as talk:
-            found = await findings(talk)
+        write_settings(f'[connections.mine]\nbase_url = "{server.url}/v1"\n')
+        found = await findings(tmp_path, model)
     assert found["model"].level == "fail"
     assert found["model"].advice
     assert found["storage"].level == "ok"
@@ -327,7 +329,7 @@ async def test_doctor_tells_of_settings_that_a_workspace_may_not_make(tmp_path: 
     (tmp_path / ".handrail").mkdir()
     (tmp_path / ".handrail" / "config.toml").write_text('mode = "auto"\n')
     async with conversation(tmp_path, YES) as talk:
-        found = await findings(talk)
         assert any("mode" in notice for notice in talk.app.notices)
+    found = await findings(tmp_path)
     assert found["settings"].level == "warn"
     assert found["settings"].advice

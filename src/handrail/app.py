@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
@@ -37,9 +37,6 @@ from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
-
-if TYPE_CHECKING:
-    from handrail.engine.doctor import Finding
 
 POLL_SECONDS = 0.025
 """How soon what another process committed is noticed."""
@@ -127,7 +124,6 @@ class App:
     ) -> None:
         self.options = options
         self.places = places
-        self.loaded = loaded
         self.settings = loaded.settings
         self.workspace = workspace
         self.log = log
@@ -329,13 +325,6 @@ class App:
         from handrail.storage.archive import read_lines
 
         return import_lines(self.log, read_lines(source))
-
-    async def doctor(self) -> AsyncIterator["Finding"]:
-        """One finding a fact, each with what to do about it."""
-        from handrail.engine.doctor import examine
-
-        async for finding in examine(self.log, self.loaded, self.answerers, self._sandbox):
-            yield finding
 
     # Inside
 

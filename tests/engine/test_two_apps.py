@@ -155,7 +155,7 @@ async def test_follower_may_take_its_time_over_a_word(tmp_path: Path) -> None:
         await talk.held.reached(0, 2)
         await talk.until(Delta)
         talk.held.let_go(0, 2)
-        await eventually(lambda: talk.app.state(talk.id).last_finish == "answered")
+        await eventually(lambda: talk.app.state(talk.id).turn is None)
         await talk.until(TurnFinished)
     assert talk.all(Answered)[0].text == "one two"
 

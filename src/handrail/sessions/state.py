@@ -29,7 +29,7 @@ from handrail.protocol.events import (
     TurnStarted,
     UserMessage,
 )
-from handrail.protocol.values import FinishReason, Kept, Mode, Role, Todo, Usage
+from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.turn_state import TurnState
 
@@ -74,7 +74,6 @@ class State(BaseModel):
     turns: int = 0
     last_model: str = ""
     turn: TurnState | None = None
-    last_finish: FinishReason | None = None
     approvals: dict[str, ApprovalAsked] = {}
     """What waits for the user's decision, by approval id."""
     questions: dict[str, QuestionAsked] = {}
@@ -125,8 +124,8 @@ class State(BaseModel):
                     attempts=event.attempts,
                     message_seq=recorded.seq - 1,
                 )
-            case TurnFinished() as event:
-                self.turn, self.last_finish = None, event.reason
+            case TurnFinished():
+                self.turn = None
                 self.approvals, self.questions, self.decided, self.told = {}, {}, {}, {}
             case ToolFinished() | AttemptStarted() as event:
                 self.files.saw(event.files, self.turns)
