@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from unittest.mock import patch
 
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, Origin
-from handrail.changes.document import form_of, read_document
+from handrail.changes.document import Document, form_of, read_document
 from handrail.changes.proposal import propose
 from handrail.changes.shown import Shown
 from handrail.models.arguments import read_arguments
 from handrail.protocol.errors import HandrailError, PathProblem
-from handrail.protocol.events import ToolFinished
 from handrail.protocol.values import FileSeen
+from handrail.sessions.files_seen import FilesSeen
 from handrail.workspace.files import Workspace
 from tests.tools.calls import open_session
 
@@ -143,15 +143,14 @@ def operation(given: Case, path: str | None) -> Case:
 # Doing it
 
 
-def make(root: Path, log: Path, case: Case, document: Any) -> None:
+def make(root: Path, log: Path, case: Case, document: Document) -> None:
     workspace = Workspace(root)
+    forms = [form_of(change) for change in document.changes]
+    proposed = propose(workspace, shown(workspace), forms)
+    if proposed.confirm:
+        raise PathProblem(proposed.confirm, "large_loss")
     session = open_session(log, root, "auto", "hello")
     try:
-        show(session, workspace, root)
-        forms = [form_of(change) for change in document.changes]
-        proposed = propose(workspace, Shown(session.state.files, session.state.turns), forms)
-        if proposed.confirm:
-            raise PathProblem(proposed.confirm, "large_loss")
         with disturbed(root / case["file"]["path"], case):
             apply(session, workspace, ChangeSet(proposed.edits, Origin(turn_id="t_1", call_id="c_1")))
     finally:
@@ -159,13 +158,14 @@ def make(root: Path, log: Path, case: Case, document: Any) -> None:
         session.log.close()
 
 
-def show(session: Any, workspace: Workspace, root: Path) -> None:
+def shown(workspace: Workspace) -> Shown:
     """Every file that is there counts as just shown to the model."""
-    paths = [each.relative_to(root).as_posix() for each in root.rglob("*") if each.is_file()]
-    seen = tuple(
-        FileSeen(path=path, sha256=workspace.sha256(path) or "", how="agent", whole=True) for path in paths
-    )
-    session.append(ToolFinished(turn_id="t_1", call_id="c_0", tool="read", status="ok", files=seen))
+    seen = FilesSeen()
+    for file in workspace.root.rglob("*"):
+        if file.is_file():
+            path = file.relative_to(workspace.root).as_posix()
+            seen.saw((FileSeen(path=path, sha256=workspace.sha256(path) or "", how="agent"),), 1)
+    return Shown(seen, turn=1)
 
 
 @contextmanager
@@ -194,6 +194,3 @@ def disturbed(file: Path, case: Case) -> Iterator[None]:
             yield
     else:
         yield
-
-
-Runner = Callable[[Case], dict[str, Any]]

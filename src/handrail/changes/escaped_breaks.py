@@ -29,7 +29,8 @@ def escaped_break(path: str, old: str, new: str) -> str:
         return ""
     before = set(_outside(old).split("\n"))
     one_line = "\n" not in new.strip() and ("\n" in old.strip() or not old)
-    if one_line and len(ANY.findall(DOUBLE_QUOTED.sub("", new))) >= MANY:
+    # An apostrophe looks like a quote, so of what stands between two of them one in the open is enough.
+    if one_line and ANY.search(_outside(new)) and len(BREAK.findall(DOUBLE_QUOTED.sub("", new))) >= MANY:
         return new.strip()[:200]
     for line in _outside(new).split("\n"):
         if "\\n" not in line or line in before:

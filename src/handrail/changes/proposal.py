@@ -203,11 +203,9 @@ def _in_the_manner_of(old: str, text: str) -> str:
     text = in_place_of(old, text, only_ending(old))
     if not old or not text.strip() or old.endswith("\n") == text.endswith("\n"):
         return text
-    return (
-        text + (only_ending(old) or "\n")
-        if old.endswith("\n")
-        else text.removesuffix("\n").removesuffix("\r")
-    )
+    if old.endswith("\n"):
+        return text + (only_ending(old) or "\n")
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def _checked(draft: Draft) -> Loss | None:
