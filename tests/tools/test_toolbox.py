@@ -1,5 +1,4 @@
 import json
-from dataclasses import asdict
 
 import pytest
 
@@ -8,7 +7,7 @@ from handrail.tools.toolbox import Toolbox
 
 
 def told(mode: Mode) -> str:
-    return json.dumps([asdict(spec) for spec in Toolbox().specs(mode)])
+    return json.dumps([spec._asdict() for spec in Toolbox().specs(mode)])
 
 
 @pytest.mark.promise("TOOL-11")

@@ -10,7 +10,7 @@ from handrail.config.places import Places
 from handrail.engine.known_secrets import known_secrets
 from handrail.models.base import Deadlines, Model, Request, UserTurn
 from handrail.models.choice import Choice, Server, Wishes, choose, find_servers
-from handrail.models.connect import connect
+from handrail.models.connect import connect, get_ready
 from handrail.models.connections import connections
 from handrail.protocol.errors import HandrailError
 from handrail.sessions.handle import Session
@@ -40,9 +40,11 @@ class Answerers:
         wishes = self._wishes(session)
         if not (wishes.flag or wishes.session or wishes.workspace or wishes.user):
             # Looking for keys and servers is done once: an answer found stays found in this process.
-            self._found = self._found or await self._choose(wishes)
-            return self._found
-        return await self._choose(wishes)
+            choice = self._found = self._found or await self._choose(wishes)
+        else:
+            choice = await self._choose(wishes)
+        get_ready(choice.reference)
+        return choice
 
     def forget_flag(self) -> None:
         """From now on what the session says counts, not what the command line said."""

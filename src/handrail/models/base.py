@@ -2,15 +2,16 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from handrail.protocol.values import ToolCall, Usage
 
 Finish = Literal["stop", "tool_calls", "length", "filtered"]
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
+    """A picture, and what kind it is."""
+
     media_type: str
     data: bytes
     tokens: int = 0
@@ -19,12 +20,16 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
+    """What the user says."""
+
     text: str
     images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantTurn:
+    """What the model said and called."""
+
     text: str
     calls: tuple[ToolCall, ...] = ()
     opaque: tuple[dict[str, Any], ...] = ()
@@ -33,6 +38,8 @@ class AssistantTurn:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
+    """What came of a call."""
+
     call_id: str
     tool: str
     content: str
@@ -43,8 +50,7 @@ class ToolResult:
 Message = UserTurn | AssistantTurn | ToolResult
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(NamedTuple):
     """A tool as the model is told of it; `schema` is JSON Schema of its arguments."""
 
     name: str
@@ -52,8 +58,7 @@ class ToolSpec:
     schema: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Deadlines:
+class Deadlines(NamedTuple):
     """Seconds: to connect, to the first byte, between bytes, for the whole answer."""
 
     connect: float = 10.0
@@ -91,11 +96,15 @@ class RawBytes:
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """Words of the answer."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
+    """Words before the answer."""
+
     text: str
 
 
@@ -140,8 +149,7 @@ class Progress:
 Part = RawBytes | Text | Thinking | Opaque | CallPart | UsagePart | Progress | Finished
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """USD per million tokens."""
 
     input: float
@@ -150,8 +158,9 @@ class Price:
     cache_write: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(NamedTuple):
+    """What a model can do, and what it costs."""
+
     context_window: int = 32_768
     native_tools: bool = True
     schema_output: bool = False

@@ -1,12 +1,18 @@
 """From a reference to a model that answers."""
 
+import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from threading import Thread
 
 from handrail.config.connections import ConnectionSettings
 from handrail.models.base import Model
 from handrail.models.capabilities import Probed, describe, probe
 from handrail.models.connections import EMBEDDED, SCRIPTED, Connection, connections, resolve
 from handrail.protocol.errors import Authenticate
+
+HTTP = ("httpx2", "httpcore2")
+"""The client, and what it imports when it is first used."""
 
 Credential = Callable[[str], str | None]
 """The stored key of a connection by its name, or None."""
@@ -55,6 +61,12 @@ async def connect(
     from handrail.models.openai import OpenAIModel
 
     return OpenAIModel(connection, model, key, capabilities)
+
+
+def get_ready(reference: str) -> None:
+    """Import what asking will need, beside whatever the caller waits for meanwhile, such as the disk."""
+    if reference.partition("/")[0] != SCRIPTED and HTTP[0] not in sys.modules:
+        Thread(target=lambda: [import_module(name) for name in HTTP], daemon=True).start()
 
 
 def find_key(connection: Connection, environment: Mapping[str, str], credential: Credential) -> str:

@@ -47,7 +47,7 @@ class OneActionModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        return replace(self._inner.capabilities, one_action=True)
+        return self._inner.capabilities._replace(one_action=True)
 
     async def stream(self, request: Request) -> AsyncGenerator[Part, None]:
         reader = ActionReader({line: path for path, line in request.lines})
