@@ -12,6 +12,7 @@ VERSION = 1
 READ_SECONDS = 0.05
 """A turn does not wait for its map."""
 WRITE_SECONDS = 5.0
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 TABLES = f"""
@@ -103,7 +104,9 @@ class MapCache:
         """Opens the cache; a damaged one, or one of another version, is thrown away for an empty one."""
         try:
             self._connection = _open(file)
-        except sqlite3.DatabaseError:
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", DAMAGED[0]) & 0xFF not in DAMAGED:
+                raise CacheBroken(str(error)) from error
             for suffix in SUFFIXES:
                 file.with_name(file.name + suffix).unlink(missing_ok=True)
             with _broken():

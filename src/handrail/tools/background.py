@@ -10,6 +10,8 @@ from pathlib import Path
 from handrail.tools.environment import without_secrets
 
 SECONDS = 5.0
+POLITELY = ("nice", "-n", "10")
+"""After those whom somebody waits for, and yet not starved by them."""
 SOURCE = Path(__file__).resolve().parents[2]
 
 
@@ -23,7 +25,18 @@ def start_in_background(module: str, words: Sequence[str], folder: Path, environ
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(
             # The shell ends at once, so that its child is the system's to collect and not ours.
-            ["/bin/sh", "-c", '("$@" || "$@" || "$@") &', "sh", sys.executable, "-P", "-m", module, *words],
+            [
+                "/bin/sh",
+                "-c",
+                '("$@" || "$@" || "$@") &',
+                "sh",
+                *POLITELY,
+                sys.executable,
+                "-P",
+                "-m",
+                module,
+                *words,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from handrail.workspace.ignore import NAME, Rules, is_ignored, read_rules, rules_above
+from handrail.workspace.ignore import LARGEST, NAME, Rules, is_ignored, read_rules, rules_above
 from handrail.workspace.walk import UNSEEN
 
 MOST_FILES = 200_000
@@ -153,10 +153,10 @@ class _Look:
     def _own_rules(
         self, descriptor: int, prefix: str, entries: list[os.DirEntry[str]], rules: _Active
     ) -> _Active:
-        if not any(entry.name == NAME for entry in entries):
+        if not any(entry.name == NAME and entry.is_file(follow_symlinks=False) for entry in entries):
             return rules
         with suppress(OSError), open(os.open(NAME, FILE, dir_fd=descriptor), "rb") as file:
-            if own := read_rules(file.read()):
+            if own := read_rules(file.read(LARGEST)):
                 return ((len(prefix), "", own), *rules)
         return rules
 

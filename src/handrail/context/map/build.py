@@ -4,7 +4,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from handrail.workspace.index import COARSE, FileStat, snapshot
 from handrail.workspace.places import SECRET_FOLDERS, STATE_FOLDERS, is_secret
 
 MOST_FILES = 50_000
-BATCH = 200
+BATCH = 50
 FIRST_PUBLISHED = 500
 """Files read before there is a first map; then whenever there are twice as many."""
 SPARE = 20_000
@@ -44,13 +44,12 @@ def build(
     root: Path,
     cache: MapCache,
     *,
-    unreadable: Collection[bytes] = (),
     guard: Guard = nullcontext,
     seconds: float = SECONDS,
 ) -> Built:
     """Bring the cache up to date with the workspace, or as far as the time allows.
 
-    Each content is parsed within a `guard`; those of `unreadable` are not parsed.
+    Each content is parsed within a `guard`.
     """
     deadline = time.monotonic() + seconds
     began = time.time_ns()
@@ -61,7 +60,7 @@ def build(
     stale = [path for path, found in wanted.items() if path not in known or known[path].stat != _text(found)]
     # Latest first: what was worked on most recently is what the next turn is about.
     stale.sort(key=lambda path: -wanted[path].mtime_ns)
-    reading = _Reading(root, cache, known, unreadable, guard)
+    reading = _Reading(root, cache, known, guard)
     ready, next_published = len(wanted) - len(stale), FIRST_PUBLISHED
     for start in range(0, len(stale), BATCH):
         if time.monotonic() > deadline:
@@ -85,7 +84,6 @@ class _Reading:
         root: Path,
         cache: MapCache,
         known: Mapping[str, KnownFile],
-        unreadable: Collection[bytes],
         guard: Guard,
     ) -> None:
         self.files = 0
@@ -95,7 +93,6 @@ class _Reading:
         self._root = root
         self._cache = cache
         self._seen = cache.hashes()
-        self._unreadable = unreadable
         self._guard = guard
 
     def read(self, batch: dict[str, str]) -> None:
@@ -117,8 +114,6 @@ class _Reading:
         self.files += len(batch)
 
     def _symbols(self, digest: bytes, data: bytes, language: Language) -> Symbols:
-        if digest in self._unreadable:
-            return Symbols()
         self.parsed += 1
         with self._guard(digest):
             return read_symbols(data, language)

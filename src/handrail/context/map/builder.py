@@ -1,10 +1,9 @@
-"""The program that builds the map in the background: one at a time, out of everybody's way, for a while.
+"""The program that builds the map in the background: one at a time, politely, for a while.
 
 `python -m handrail.context.map.builder ROOT CACHE`. Grammars are C code, and a repository may hold what they
 were never tried with: a content of which this process died twice, by crash, memory or time, is left out.
 """
 
-import os
 import resource
 import signal
 import sys
@@ -13,31 +12,28 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from handrail.context.map.build import SECONDS, build
+from handrail.context.map.symbols import Symbols
 from handrail.storage.map_cache import CacheBroken, MapCache
 from handrail.storage.map_mark import Mark, lock_cache
 
 DEADLY = 2
 """Deaths while one content was read, after which it is not read again: one may have been an accident."""
-FILE_SECONDS = 5.0
+FILE_SECONDS = 2.0
 """Of the processor, for one file."""
 MEMORY = 1_000_000_000
 
 
 def main() -> None:
     root, file = Path(sys.argv[1]), Path(sys.argv[2])
-    _step_back()
+    _keep_within()
     with suppress(CacheBroken, OSError):  # no room, or no folder any more: the next run tries again
         lock = lock_cache(file)
         if lock is not None:
             _build(root, file, Mark(file))
 
 
-def _step_back() -> None:
-    """Take only what nobody else wants of the processor, and not all of the memory."""
-    os.nice(19)
-    if hasattr(os, "SCHED_IDLE"):
-        with suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+def _keep_within() -> None:
+    """Take no more than a share of memory and time."""
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
@@ -54,9 +50,10 @@ def _build(root: Path, file: Path, mark: Mark) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
         mark.clear()
 
-    deadly = {mark.suspect.digest} if mark.suspect.deaths >= DEADLY else set()
     with closing(MapCache(file)) as cache:
-        build(root, cache, unreadable=deadly, guard=guard)
+        if mark.suspect.deaths >= DEADLY:
+            cache.keep((), [(mark.suspect.digest, Symbols().pack())])
+        build(root, cache, guard=guard)
 
 
 if __name__ == "__main__":
