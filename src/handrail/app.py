@@ -15,6 +15,7 @@ from handrail import __version__
 from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
 from handrail.context.map.repository_map import RepositoryMap
+from handrail.context.mentions import too_many
 from handrail.engine.answerers import Answerers
 from handrail.engine.bell import Bell
 from handrail.engine.runner import Runner
@@ -244,6 +245,8 @@ class App:
                 "This holds characters that are no text (half of a surrogate pair). Leave them out."
             ) from error
         if isinstance(command, SendMessage):
+            if problem := too_many(command.images):
+                raise UsageProblem(f"{problem[:1].upper()}{problem[1:]} Send them in several.")
             self._sent.add(command.message_id)
             self._warming.cancel()  # what it has read stays read; the rest is for the message
         self.attach(session_id)

@@ -16,6 +16,7 @@ from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.approvals import whole
 from handrail.interfaces.cli.completion import MessageCompleter
 from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
+from handrail.interfaces.cli.pasting import dropped_file
 from handrail.interfaces.cli.program import elsewhere, program
 from handrail.interfaces.cli.prompt import Prompt
 from handrail.interfaces.cli.rendering import note
@@ -24,7 +25,7 @@ from handrail.interfaces.cli.styles import BAD, DIM, Line, fit, line
 from handrail.interfaces.cli.terminal import takes_colour
 from handrail.interfaces.cli.welcome import welcome
 from handrail.protocol.commands import AnswerApproval, AnswerQuestion, Cancel, Command, SendMessage
-from handrail.protocol.errors import HandrailError
+from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -35,6 +36,7 @@ from handrail.protocol.events import (
     TurnFinished,
     UserMessage,
 )
+from handrail.protocol.values import AttachedImage
 
 Action = Callable[[], Awaitable[None]]
 
@@ -66,6 +68,8 @@ class Conversation:
         self._deciding = Deciding()
         self._questions: dict[str, QuestionAsked] = {}
         self._queued: dict[str, str] = {}
+        self._images: dict[str, AttachedImage] = {}
+        """Pictures that were dropped here, by the mention that stands for each."""
         self._rejecting = ""
         self._hint = ""
         self._hinted = 0.0
@@ -146,7 +150,7 @@ class Conversation:
         elif self._questions:
             self._answer_question(next(iter(self._questions.values())), text)
         else:
-            message = SendMessage(text=text)
+            message = SendMessage(text=text, images=self._images_in(text))
             if self._activity.running:
                 self._queued[message.message_id] = text
             self._do(lambda: self.send(message))
@@ -180,6 +184,21 @@ class Conversation:
     def typed(self) -> None:
         self._deciding.typed, self._deciding.pressed = time.monotonic(), ""
         self._hint = ""
+
+    def pasted(self, text: str) -> str:
+        """A picture that was dropped on the terminal becomes a mention, wherever it is: the user named it."""
+        file = dropped_file(text)
+        if file is None:
+            return text
+        try:
+            image = self.app.image(file)
+        except UsageProblem:
+            return text
+        self._images[f'@"{image.name}"'] = image
+        return f'@"{image.name}" '
+
+    def _images_in(self, text: str) -> tuple[AttachedImage, ...]:
+        return tuple(image for mention, image in self._images.items() if mention in text)
 
     def expects_key(self) -> bool:
         return self._deciding.ready(time.monotonic()) and not self._rejecting

@@ -6,7 +6,6 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from handrail.interfaces.cli.attaching import with_images
 from handrail.interfaces.cli.markdown import render
 from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.rendering import unattached
@@ -69,7 +68,7 @@ def headless(
                 live=is_terminal(sys.stderr) and not as_json,
                 colour=takes_colour(sys.stderr, app.settings.display, os.environ),
             )
-            whole = with_images(app, message, images)
+            whole = message.model_copy(update={"images": tuple(app.image(file) for file in images)})
             return await one_turn(app, session_id or app.new_session(), whole, report, status_line)
 
     return anyio.run(run)

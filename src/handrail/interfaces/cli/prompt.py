@@ -19,6 +19,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
     CompletionsMenu,
@@ -80,6 +81,9 @@ class Listener(Protocol):
 
     def typed(self) -> None:
         """The text has changed."""
+
+    def pasted(self, text: str) -> str:
+        """What is to stand in the input for what was pasted."""
 
     def live(self, width: int) -> list[Line]:
         """The lines above the input, as they are now."""
@@ -239,6 +243,11 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
             buffer.append_to_history()
         buffer.reset()
         listener.submitted(text)
+
+    @keys.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        buffer.insert_text(listener.pasted(text))
 
     @keys.add("escape", "enter")
     @keys.add("escape", "c-j")
