@@ -1,23 +1,21 @@
-import hashlib
+"""Applying a change set: all or none, nothing of anybody else's lost, and the log says what the disk says."""
+
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from handrail.changes.apply import apply, recover
-from handrail.changes.matching import Edit
-from handrail.changes.proposal import Proposal, Replace, Whole, propose
-from handrail.protocol.errors import PathProblem
-from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, ToolFinished
-from handrail.protocol.values import FileChange, FileSeen
-from handrail.sessions.files_seen import FilesSeen
-from handrail.sessions.handle import Session
-from handrail.workspace.files import Workspace
-from tests.tools.calls import Bench, open_bench
+from handrail.changes.apply import apply, applying
+from handrail.changes.change_set import ChangeSet, FileEdit, Origin, sha256
+from handrail.changes.recovery import recover
+from handrail.protocol.errors import PathProblem, StorageBusy
+from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, CopyKept
+from handrail.protocol.values import FileChange
+from handrail.storage.workspace_lock import workspace_lock
+from handrail.workspace.disk import NotOffered, RealDisk
+from tests.tools.calls import Bench, open_bench, open_session
 
 
 @pytest.fixture
@@ -27,276 +25,417 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+def update(path: str, old: bytes, new: bytes) -> FileEdit:
+    return FileEdit(path, "update", old, new)
 
 
-def show(bench: Bench, path: str, *, whole: bool = True) -> str:
-    """Record that the model has seen a file as it is now."""
-    sha256 = bench.workspace.sha256(path) or ""
-    seen = FileSeen(path=path, sha256=sha256, how="agent", whole=whole)
-    bench.session.append(ToolFinished(turn_id="t_1", call_id="c", tool="read", status="ok", files=(seen,)))
-    return sha256
+def create(path: str, new: bytes) -> FileEdit:
+    return FileEdit(path, "create", None, new)
 
 
-def proposed(bench: Bench, form: Replace | Whole) -> Proposal:
-    return propose(bench.workspace, bench.session.state.files, form)
+def delete(path: str, old: bytes) -> FileEdit:
+    return FileEdit(path, "delete", old, None)
 
 
-def refused(bench: Bench, form: Replace | Whole) -> PathProblem:
-    """The refusal, after a look that no file was touched."""
-    before = {name: picture(bench.root / name) for name in os.listdir(bench.root)}
-    with pytest.raises(PathProblem) as caught:
-        proposed(bench, form)
-    assert {name: picture(bench.root / name) for name in os.listdir(bench.root)} == before
-    return caught.value
+def move(path: str, to: str, old: bytes, new: bytes | None = None) -> FileEdit:
+    return FileEdit(path, "move", old, old if new is None else new, destination=to)
 
 
-def picture(path: Path) -> tuple[bytes, int, int, int]:
-    found = path.stat()
-    return path.read_bytes(), found.st_mode, found.st_mtime_ns, found.st_ino
+def run(bench: Bench, *edits: FileEdit, **options: bool) -> ChangeApplied:
+    origin = Origin(turn_id="t_1", call_id="c_1")
+    return apply(bench.session, bench.workspace, ChangeSet(edits, origin, **options))
 
 
-def edit(search: str, replace: str, base_hash: str = "", path: str = "f") -> Replace:
-    return Replace(path, (Edit(search, replace),), base_hash)
+def names(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
 
 
-# The hash rule
-
-
-@pytest.mark.promise("CHG-2")
-def test_a_file_the_model_has_not_seen_cannot_be_changed(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\n")
-    for form in (edit("old", "new"), Whole("f", "new\n")):
-        problem = refused(bench, form)
-        assert problem.reason == "no_hash"
-        assert "Read it" in str(problem)
-
-
-@pytest.mark.promise("CHG-3")
-def test_a_file_that_changed_since_it_was_seen_is_stale(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\n")
-    shown = show(bench, "f")
-    (bench.root / "f").write_text("old and new\n")
-    for form in (edit("old", "new"), edit("old", "new", shown[:12]), Whole("f", "new\n")):
-        problem = refused(bench, form)
-        assert problem.reason == "stale_file"
-        assert shown[:12] in str(problem)
-        assert "Read it again" in str(problem)
-
-
-@pytest.mark.promise("CHG-2")
-def test_a_hash_that_was_never_shown_is_no_leave_to_change(bench: Bench) -> None:
-    """As from a command that computes it."""
-    (bench.root / "f").write_text("old\n")
-    for form in (edit("old", "new", digest(b"old\n")[:12]), Whole("f", "new\n", digest(b"old\n"))):
-        assert refused(bench, form).reason == "no_hash"
-
-
-def test_the_hash_of_what_was_shown_may_be_given(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\n")
-    shown = show(bench, "f")
-    assert proposed(bench, edit("old", "new", shown[:12])).new == b"new\n"
-    assert proposed(bench, Whole("f", "new\n", shown)).new == b"new\n"
-    assert refused(bench, edit("old", "new", "0" * 12)).reason == "stale_file"
-
-
-@pytest.mark.parametrize("given", ["abc", "not hex at all", "0" * 11])
-def test_a_hash_that_is_none_is_refused(bench: Bench, given: str) -> None:
-    (bench.root / "f").write_text("old\n")
-    assert refused(bench, edit("old", "new", given)).reason == "no_hash"
-
-
-def test_a_file_seen_in_part_can_be_edited_and_not_rewritten(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\nmore\n")
-    show(bench, "f", whole=False)
-    assert proposed(bench, edit("old", "new")).new == b"new\nmore\n"
-    assert refused(bench, Whole("f", "new\n")).reason == "no_hash"
-    assert refused(bench, Whole("f", "new\n", digest(b"old\nmore\n")[:12])).reason == "no_hash"
-
-
-def test_editing_a_part_does_not_make_the_rest_seen(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\nmore\n")
-    show(bench, "f", whole=False)
-    applied(bench, edit("old", "new"))
-    assert refused(bench, Whole("f", "gone\n")).reason == "no_hash"
-    show(bench, "f", whole=True)
-    show(bench, "f", whole=False)
-    applied(bench, Whole("f", "all of it\n"))
-    assert (bench.root / "f").read_text() == "all of it\n"
-
-
-# Other refusals
-
-
-def test_emptying_a_file_is_refused(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\n")
-    show(bench, "f")
-    assert refused(bench, edit("old\n", "")).reason == "invalid_arguments"
-    assert refused(bench, Whole("f", " \n")).reason == "invalid_arguments"
-
-
-def test_writing_what_is_there_is_no_change(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\n")
-    show(bench, "f")
-    assert refused(bench, Whole("f", "old\n")).reason == "no_change"
-
-
-def test_editing_a_missing_file_is_refused(bench: Bench) -> None:
-    assert refused(bench, edit("old", "new")).reason == "file_missing"
-    assert refused(bench, Whole("f", "new", "0" * 12)).reason == "file_missing"
-
-
-def test_a_path_outside_is_refused_here_too(bench: Bench) -> None:
-    assert refused(bench, Whole("../f", "new")).reason == "outside_workspace"
-
-
-@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_text_that_no_editor_could_save_is_refused(bench: Bench, text: str) -> None:
-    assert refused(bench, Whole("f", text)).reason == "invalid_arguments"
-
-
-def test_a_text_over_the_limit_is_refused(bench: Bench) -> None:
-    assert refused(bench, Whole("f", "x" * 1_000_001)).reason == "too_large"
-
-
-# What survives
+def test_all_kinds_of_change_are_made_together_and_leave_nothing_else(bench: Bench) -> None:
+    for name in ("changed", "gone", "here"):
+        (bench.root / name).write_bytes(name.encode())
+    (bench.root / "changed").chmod(0o640)
+    (bench.root / "here").chmod(0o750)
+    run(
+        bench,
+        update("changed", b"changed", b"new"),
+        create("deep/er/made", b"made"),
+        delete("gone", b"gone"),
+        move("here", "there/now", b"here"),
+    )
+    files = {name: (bench.root / name).read_bytes() for name in ("changed", "deep/er/made", "there/now")}
+    assert files == {"changed": b"new", "deep/er/made": b"made", "there/now": b"here"}
+    assert names(bench.root) == ["changed", "deep", "deep/er", "deep/er/made", "there", "there/now"]
+    assert stat.S_IMODE((bench.root / "changed").stat().st_mode) == 0o640
+    assert stat.S_IMODE((bench.root / "there/now").stat().st_mode) == 0o750
 
 
 @pytest.mark.promise("CHG-4")
-@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
-def test_line_endings_bom_and_mode_survive_every_form(bench: Bench, bom: bytes) -> None:
+def test_mode_and_extended_attributes_survive(bench: Bench) -> None:
     file = bench.root / "f"
-    for form, result in (
-        (edit("b\nc", "B\nC"), b"a\r\nB\r\nC\r\n"),
-        (Whole("f", "x\ny"), b"x\r\ny\r\n"),
-    ):
-        file.write_bytes(bom + b"a\r\nb\r\nc\r\n")
-        file.chmod(0o640)
-        show(bench, "f")
-        applied(bench, form)
-        assert file.read_bytes() == bom + result
-        assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    file.write_bytes(b"old")
+    file.chmod(0o2640)
+    os.setxattr(file, "user.mark", b"1")
+    run(bench, update("f", b"old", b"new"))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o2640
+    assert os.getxattr(file, "user.mark") == b"1"
 
 
-def test_a_missing_final_line_break_stays_missing_after_an_edit(bench: Bench) -> None:
-    (bench.root / "f").write_text("a\nb")
-    show(bench, "f")
-    applied(bench, edit("a", "c"))
-    assert (bench.root / "f").read_bytes() == b"c\nb"
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.text(alphabet="ab\n", min_size=1, max_size=20), new=st.text(alphabet="ab\n", max_size=20))
-def test_whatever_is_accepted_is_on_disk_and_whatever_is_refused_is_not(
-    bench: Bench, data: str, new: str
-) -> None:
-    file = bench.root / "f"
-    file.write_text(data)
-    show(bench, "f")
-    before = picture(file)
-    try:
-        applied(bench, Whole("f", new))
-    except PathProblem:
-        assert picture(file) == before
-    else:
-        assert file.read_text() in (new, new + "\n")
-
-
-def applied(bench: Bench, form: Replace | Whole) -> None:
-    proposal = proposed(bench, form)
-    bench.session.append(apply(bench.session, bench.workspace, proposal, turn_id="t_1", call_id="c_1"))
-
-
-# Applying and recovering
+def test_a_new_file_has_the_usual_permissions(bench: Bench) -> None:
+    run(bench, create("f", b"new"))
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE((bench.root / "f").stat().st_mode) == 0o666 & ~umask
 
 
 def test_both_contents_are_in_the_log_before_the_file_is_touched(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\n")
-    show(bench, "f")
-    applied(bench, edit("old", "new"))
+    (bench.root / "f").write_bytes(b"old")
+    run(bench, update("f", b"old", b"new"))
     prepared, done = bench.events()[-2:]
     assert isinstance(prepared, ChangePrepared)
     assert isinstance(done, ChangeApplied)
     (change,) = prepared.files
-    assert bench.session.log.blob(change.old_sha256) == b"old\n"
-    assert bench.session.log.blob(change.new_sha256) == b"new\n"
-    assert (change.added, change.removed) == (1, 1)
+    assert bench.session.log.blob(change.old_sha256) == b"old"
+    assert bench.session.log.blob(change.new_sha256) == b"new"
+    assert (change.old_mode, change.new_mode) == (0o644, 0o644)
 
 
-def test_a_changed_file_can_be_changed_again_without_reading(bench: Bench) -> None:
-    applied(bench, Whole("f", "one\n"))
-    applied(bench, edit("one", "two"))
-    applied(bench, Whole("f", "three\n"))
-    assert (bench.root / "f").read_text() == "three\n"
+def test_one_change_takes_two_commits(bench: Bench) -> None:
+    (bench.root / "f").write_bytes(b"0")
+    run(bench, update("f", b"0", b"1"))
+    commits: list[None] = []
+    bench.session.log.listeners.append(lambda: commits.append(None))
+    run(bench, update("f", b"1", b"2"))
+    assert len(commits) == 2
 
 
-def test_a_file_changed_after_the_proposal_is_not_overwritten(bench: Bench) -> None:
-    (bench.root / "f").write_text("old\n")
-    show(bench, "f")
-    proposal = proposed(bench, edit("old", "new"))
-    (bench.root / "f").write_text("somebody else's\n")
+@pytest.mark.parametrize(
+    "edits",
+    [
+        (update("a", b"a", b"A"), update("stale", b"expected", b"new")),
+        (create("new/a", b"A"), create("stale", b"new")),
+        (delete("a", b"a"), delete("stale", b"expected")),
+        (move("a", "b", b"a"), move("stale", "c", b"expected")),
+        (update("a", b"a", b"A"), move("b", "stale", b"b")),
+    ],
+)
+@pytest.mark.promise("CHG-3")
+def test_a_set_with_one_stale_file_changes_no_file(bench: Bench, edits: tuple[FileEdit, ...]) -> None:
+    (bench.root / "a").write_bytes(b"a")
+    (bench.root / "stale").write_bytes(b"somebody else's")
+    before = picture(bench.root)
     with pytest.raises(PathProblem) as caught:
-        apply(bench.session, bench.workspace, proposal, turn_id="t_1", call_id="c_1")
-    assert caught.value.reason == "stale_file"
-    assert (bench.root / "f").read_text() == "somebody else's\n"
+        run(bench, *edits)
+    assert caught.value.reason in ("stale_file", "file_exists")
+    assert picture(bench.root) == before
     assert not bench.session.state.files.prepared
 
 
-def test_a_file_created_after_the_proposal_is_not_overwritten(bench: Bench) -> None:
-    proposal = proposed(bench, Whole("f", "new\n"))
-    (bench.root / "f").write_text("somebody else's\n")
-    with pytest.raises(PathProblem):
-        apply(bench.session, bench.workspace, proposal, turn_id="t_1", call_id="c_1")
-    assert (bench.root / "f").read_text() == "somebody else's\n"
+def test_a_path_can_be_changed_once_in_a_set(bench: Bench) -> None:
+    (bench.root / "a").write_bytes(b"a")
+    with pytest.raises(PathProblem, match="2 times"):
+        run(bench, update("a", b"a", b"b"), delete("a", b"a"))
+    assert (bench.root / "a").read_bytes() == b"a"
 
 
-def test_a_write_that_fails_is_recorded_as_not_made(bench: Bench) -> None:
+@pytest.mark.parametrize("path", ["../f", "a/../../f", "/tmp/f"])
+def test_a_path_outside_is_not_written(bench: Bench, path: str) -> None:
+    with pytest.raises(PathProblem) as caught:
+        run(bench, create(path, b"new"))
+    assert caught.value.reason == "outside_workspace"
+    assert names(bench.root.parent) == sorted(
+        ["log", "work", *(f"log/{name}" for name in names(bench.root.parent / "log"))]
+    )
+
+
+@pytest.mark.promise("CHG-23")
+def test_a_file_with_several_names_is_changed_only_when_that_was_agreed(bench: Bench) -> None:
+    (bench.root / "f").write_bytes(b"old")
+    os.link(bench.root / "f", bench.root / "g")
+    with pytest.raises(PathProblem) as caught:
+        run(bench, update("f", b"old", b"new"))
+    assert caught.value.reason == "hard_link"
+    run(bench, update("f", b"old", b"new"), hard_links_agreed=True)
+    assert (bench.root / "f").read_bytes() == b"new"
+    assert (bench.root / "g").read_bytes() == b"old"
+
+
+def test_a_write_that_fails_leaves_nothing(bench: Bench) -> None:
     (bench.root / "file").write_text("in the way")
-    proposal = proposed(bench, Whole("file/below", "new\n"))
     with pytest.raises(OSError, match="Not a directory"):
-        apply(bench.session, bench.workspace, proposal, turn_id="t_1", call_id="c_1")
+        run(bench, create("made/x", b"new"), create("file/below", b"new"))
+    assert names(bench.root) == ["file"]
+    assert not bench.session.state.files.prepared
+
+
+@pytest.mark.promise("WORK-4")
+def test_a_folder_that_became_a_link_is_not_followed(bench: Bench, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_bytes(b"old")
+    (bench.root / "src").symlink_to(outside)
+    for edit in (update("src/a", b"old", b"new"), create("src/b", b"new"), delete("src/a", b"old")):
+        with pytest.raises((OSError, PathProblem)):
+            run(bench, edit)
+    assert (outside / "a").read_bytes() == b"old"
+    assert os.listdir(outside) == ["a"]
+
+
+def test_a_file_that_became_a_link_is_not_followed(bench: Bench) -> None:
+    (bench.root / "real").write_bytes(b"old")
+    (bench.root / "a").symlink_to("real")
+    with pytest.raises(PathProblem):
+        run(bench, update("a", b"old", b"new"))
+    assert (bench.root / "real").read_bytes() == b"old"
+    assert (bench.root / "a").is_symlink()
+
+
+def picture(root: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(root)): (path.read_bytes() if path.is_file() else b"", path.stat().st_mode)
+        for path in root.rglob("*")
+    }
+
+
+# Others who write at the same moment
+
+
+class Meddling(RealDisk):
+    """A disk on which somebody else does something right before a call of ours."""
+
+    def __init__(self, before: str, act: Callable[[], object], *, offered: bool = True) -> None:
+        self.before = before
+        self.act = act
+        self.offered = offered
+
+    def _meddle(self, call: str) -> None:
+        if call == self.before:
+            self.before = ""
+            self.act()
+
+    def exchange(self, folder: int, one: str, other: str) -> None:
+        if not self.offered:
+            raise NotOffered
+        self._meddle("exchange")
+        super().exchange(folder, one, other)
+
+    def move(self, folder: int, name: str, to: str) -> None:
+        if not self.offered:
+            raise NotOffered
+        self._meddle("move")
+        super().move(folder, name, to)
+
+    def link(self, folder: int, name: str, to: str) -> None:
+        self._meddle("link")
+        super().link(folder, name, to)
+
+
+def meddled(bench: Bench, disk: Meddling, *edits: FileEdit) -> PathProblem:
+    with pytest.raises(PathProblem) as caught:
+        apply(bench.session, bench.workspace, ChangeSet(edits), disk=disk)
+    return caught.value
+
+
+def replaced_by_rename(file: Path, data: bytes) -> None:
+    other = file.with_name("theirs")
+    other.write_bytes(data)
+    other.rename(file)
+
+
+@pytest.mark.promise("CHG-20")
+@pytest.mark.parametrize("how", ["in place", "by rename"])
+@pytest.mark.parametrize("offered", [True, False])
+def test_what_somebody_writes_right_before_the_exchange_stays(bench: Bench, how: str, offered: bool) -> None:
+    (bench.root / "a").write_bytes(b"a")
+    file = bench.root / "f"
+    file.write_bytes(b"old")
+
+    def act() -> None:
+        if how == "in place":
+            file.write_bytes(b"theirs")
+        else:
+            replaced_by_rename(file, b"theirs")
+
+    moment = "exchange" if offered else "link"
+    problem = meddled(
+        bench, Meddling(moment, act, offered=offered), update("f", b"old", b"new"), update("a", b"a", b"A")
+    )
+    assert problem.reason == "stale_file"
+    assert file.read_bytes() == b"theirs"
+    assert (bench.root / "a").read_bytes() == b"a"
+    assert names(bench.root) == ["a", "f"]
     assert isinstance(bench.events()[-1], ChangeAbandoned)
+
+
+@pytest.mark.promise("CHG-20")
+def test_what_somebody_writes_right_before_a_deletion_stays(bench: Bench) -> None:
+    file = bench.root / "f"
+    file.write_bytes(b"old")
+    disk = Meddling("move", lambda: file.write_bytes(b"theirs"))
+    assert meddled(bench, disk, delete("f", b"old")).reason == "stale_file"
+    assert file.read_bytes() == b"theirs"
+    assert names(bench.root) == ["f"]
+
+
+@pytest.mark.promise("CHG-20")
+@pytest.mark.parametrize("offered", [True, False])
+def test_what_somebody_creates_right_before_us_stays(bench: Bench, offered: bool) -> None:
+    file = bench.root / "deep" / "f"
+    disk = Meddling("move" if offered else "link", lambda: file.write_bytes(b"theirs"), offered=offered)
+    assert meddled(bench, disk, create("deep/f", b"new")).reason == "file_exists"
+    assert file.read_bytes() == b"theirs"
+    assert names(bench.root) == ["deep", "deep/f"]
+
+
+@pytest.mark.promise("CHG-20")
+def test_permissions_set_in_the_last_moment_stay(bench: Bench) -> None:
+    file = bench.root / "f"
+    file.write_bytes(b"old")
+    assert meddled(bench, Meddling("exchange", lambda: file.chmod(0o755)), update("f", b"old", b"new"))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o755
+    assert file.read_bytes() == b"old"
+
+
+@pytest.mark.promise("CHG-21")
+def test_a_late_write_through_an_open_handle_is_kept_as_a_copy(bench: Bench) -> None:
+    file = bench.root / "f"
+    file.write_bytes(b"old")
+    with file.open("ab") as handle:
+        change_set = ChangeSet((update("f", b"old", b"new"),))
+        with applying(bench.session, bench.workspace, change_set) as applied:
+            handle.write(b" and more")
+            handle.flush()
+            bench.session.append(applied)
+    assert file.read_bytes() == b"new"
+    kept = bench.events()[-1]
+    assert isinstance(kept, CopyKept)
+    assert (bench.root / kept.copy_path).read_bytes() == b"old and more"
+    assert names(bench.root) == sorted(["f", kept.copy_path])
+
+
+@pytest.mark.parametrize("offered", [True, False])
+def test_without_an_atomic_exchange_changes_are_made_too(bench: Bench, offered: bool) -> None:
+    (bench.root / "f").write_bytes(b"old")
+    (bench.root / "g").write_bytes(b"g")
+    edits = (update("f", b"old", b"new"), create("h", b"h"), delete("g", b"g"))
+    disk = Meddling("", lambda: None, offered=offered)
+    apply(bench.session, bench.workspace, ChangeSet(edits), disk=disk)
+    assert (bench.root / "f").read_bytes() == b"new"
+    assert names(bench.root) == ["f", "h"]
+
+
+# The lock
+
+
+def test_who_holds_the_lock_is_named(bench: Bench) -> None:
+    folder = bench.session.log.folder
+    with workspace_lock(folder, "session s_other") as held:
+        held.note({})
+        with (
+            pytest.raises(StorageBusy, match=rf"session s_other, process {os.getpid()}"),
+            workspace_lock(folder, "us", seconds=0.02),
+        ):
+            pass
+    run(bench, create("f", b"new"))
+
+
+# Recovery
 
 
 @pytest.mark.promise("CHG-5")
 @pytest.mark.parametrize(
-    ("on_disk", "kind", "word"),
+    ("on_disk", "beside", "word", "left"),
     [
-        (b"new", ChangeApplied, ""),
-        (b"old", ChangeAbandoned, "not made"),
-        (b"other", ChangeAbandoned, "Conflict"),
-        (None, ChangeAbandoned, "Conflict"),
+        (b"new", None, "applied", b"new"),
+        (b"new", b"old", "applied", b"new"),
+        (b"old", None, "not made", b"old"),
+        (b"old", b"new", "applied", b"new"),
+        (b"other", b"new", "Conflict", b"other"),
+        (b"new", b"other", "Conflict", b"other"),
+        (None, b"new", "Conflict", None),
     ],
 )
-def test_recovery_says_what_the_disk_says(bench: Bench, on_disk: bytes | None, kind: type, word: str) -> None:
+def test_recovery_goes_by_what_the_disk_says(
+    bench: Bench, on_disk: bytes | None, beside: bytes | None, word: str, left: bytes | None
+) -> None:
     if on_disk is not None:
         (bench.root / "f").write_bytes(on_disk)
-    leftover = bench.root / ".c_1.handrail-tmp"
-    leftover.write_bytes(b"ne")
-    old, new = digest(b"old"), digest(b"new")
-    prepare(bench.session, FileChange(path="f", op="update", old_sha256=old, new_sha256=new))
+    if beside is not None:
+        (bench.root / ".c_1-0.handrail-tmp").write_bytes(beside)
+    change = FileChange(path="f", op="update", old_sha256=sha256(b"old"), new_sha256=sha256(b"new"))
+    prepare(bench, change, b"old", b"new")
     (outcome,) = recover(bench.session, bench.workspace)
-    assert isinstance(outcome, kind)
-    assert not isinstance(outcome, ChangeAbandoned) or word in outcome.why
-    assert not leftover.exists()
+    assert word in (outcome.why if isinstance(outcome, ChangeAbandoned) else outcome.type)
+    assert names(bench.root) == (["f"] if left is not None else [])
+    assert left is None or (bench.root / "f").read_bytes() == left
     bench.session.append(outcome)
     assert recover(bench.session, bench.workspace) == []
 
 
+@pytest.mark.promise("CHG-5")
+def test_a_set_of_which_one_file_is_somebody_elses_goes_back(bench: Bench) -> None:
+    (bench.root / "a").write_bytes(b"A")
+    (bench.root / "b").write_bytes(b"theirs")
+    prepare(
+        bench,
+        FileChange(path="a", op="update", old_sha256=sha256(b"a"), new_sha256=sha256(b"A")),
+        FileChange(path="b", op="update", old_sha256=sha256(b"b"), new_sha256=sha256(b"B")),
+        FileChange(path="gone", op="delete", old_sha256=sha256(b"g"), old_mode=0o600),
+        b"a", b"b", b"g",
+    )  # fmt: skip
+    (outcome,) = recover(bench.session, bench.workspace)
+    assert isinstance(outcome, ChangeAbandoned)
+    assert "b" in outcome.why
+    assert (bench.root / "a").read_bytes() == b"a"
+    assert (bench.root / "b").read_bytes() == b"theirs"
+    assert (bench.root / "gone").read_bytes() == b"g"
+    assert stat.S_IMODE((bench.root / "gone").stat().st_mode) == 0o600
+
+
+@pytest.mark.promise("CHG-22")
+def test_another_session_finishes_the_files_and_the_first_is_told(bench: Bench, tmp_path: Path) -> None:
+    (bench.root / "f").write_bytes(b"old")
+    (bench.root / ".c_1-0.handrail-tmp").write_bytes(b"new")
+    change = FileChange(path="f", op="update", old_sha256=sha256(b"old"), new_sha256=sha256(b"new"))
+    prepare(bench, change, b"old", b"new")
+    other = open_session(tmp_path / "log", bench.root, "auto", "hello")
+    apply(other, bench.workspace, ChangeSet((update("f", b"new", b"newer"),)))
+    assert (bench.root / "f").read_bytes() == b"newer"
+    other.release()
+    other.log.close()
+    (outcome,) = recover(bench.session, bench.workspace)
+    assert outcome == ChangeApplied(change_id="c_1")
+
+
+def test_what_a_process_left_that_died_before_its_intention_was_written_is_removed(bench: Bench) -> None:
+    (bench.root / "made").mkdir()
+    (bench.root / "made" / ".c_1-0.handrail-tmp").write_bytes(b"ne")
+    prepared = ChangePrepared(
+        turn_id="t_1",
+        change_id="c_1",
+        call_id="c",
+        files=(FileChange(path="made/f", op="create", new_sha256=sha256(b"new")),),
+        folders=("made",),
+    )
+    with (
+        pytest.raises(KeyboardInterrupt),
+        workspace_lock(bench.session.log.folder, "the dead") as held,
+    ):
+        held.note({"change": prepared.model_dump_json()})
+        raise KeyboardInterrupt
+    assert recover(bench.session, bench.workspace) == []
+    assert names(bench.root) == []
+
+
 def test_recovery_of_a_creation_that_did_not_happen(bench: Bench) -> None:
-    prepare(bench.session, FileChange(path="f", op="create", new_sha256=digest(b"new")))
+    prepare(bench, FileChange(path="f", op="create", new_sha256=sha256(b"new")), b"new")
     (outcome,) = recover(bench.session, bench.workspace)
     assert isinstance(outcome, ChangeAbandoned)
     assert "not made" in outcome.why
 
 
-def prepare(session: Session, change: FileChange) -> None:
-    session.append(ChangePrepared(turn_id="t_1", change_id="c_1", call_id="c", files=(change,)))
-
-
-def test_the_registry_alone_decides_what_was_seen(tmp_path: Path) -> None:
-    (tmp_path / "f").write_text("old")
-    with pytest.raises(PathProblem) as caught:
-        propose(Workspace(tmp_path), FilesSeen(), edit("old", "new"))
-    assert caught.value.reason == "no_hash"
+def prepare(bench: Bench, *parts: FileChange | bytes) -> None:
+    """A change set that was begun by somebody who is dead."""
+    files = tuple(part for part in parts if isinstance(part, FileChange))
+    blobs = [part for part in parts if isinstance(part, bytes)]
+    prepared = ChangePrepared(turn_id="t_1", change_id="c_1", call_id="c", files=files)
+    bench.session.append(prepared, blobs=blobs)

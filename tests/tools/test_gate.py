@@ -387,7 +387,7 @@ async def test_an_error_of_the_system_is_told_in_words(bench: Bench) -> None:
     finished = await bench.call("write", path="file/below", text="x")
     assert finished.status == "failed"
     assert finished.content == "write failed: Not a directory."
-    assert "change_abandoned" in bench.types(3)
+    assert "change_prepared" not in bench.types(3)
 
 
 async def test_a_cancelled_call_has_its_end_in_the_log(bench: Bench) -> None:

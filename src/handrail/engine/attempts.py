@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 
-from handrail.changes.undo import undo
+from handrail.changes.apply import apply
+from handrail.changes.rollback import back, plan_back
 from handrail.context.mentions import Attached
 from handrail.engine.ending import Ending
-from handrail.protocol.errors import LostHold
+from handrail.protocol.errors import LostHold, PathProblem
 from handrail.protocol.events import AttemptStarted, CheckFinished
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import TurnState
@@ -72,7 +73,19 @@ class Attempts:
         return await self._checker.check(self._turn.check, self._turn.turn_id, attempt)
 
     def _take_back(self) -> list[str]:
-        return undo(self._session, self._workspace, self._turn.made, self._turn.turn_id)
+        """Put the files back; those that stay as somebody else made them."""
+        while True:
+            plan = plan_back(self._session.log, self._workspace, self._turn.made)
+            left = [conflict.path for conflict in plan.conflicts]
+            change_set = back(plan, leave=left, turn_id=self._turn.turn_id)
+            try:
+                if change_set:
+                    apply(self._session, self._workspace, change_set, emptied=plan.emptied)
+            except PathProblem as problem:
+                if problem.reason != "stale_file":
+                    raise
+                continue  # changed in this very moment: it is somebody else's now
+            return left
 
     def _unverified(self, ending: Ending, left: list[str]) -> Ending:
         tried = f"The check `{self._turn.check}` did not pass in {self._turn.attempt} of"

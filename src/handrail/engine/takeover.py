@@ -1,6 +1,6 @@
 """Taking over a session: what the last holder left unfinished is closed, and nothing is done twice."""
 
-from handrail.changes.apply import recover
+from handrail.changes.recovery import recover
 from handrail.protocol.errors import ToolError
 from handrail.protocol.events import Answered, Event, SideAnswered, ToolFinished, TurnFinished
 from handrail.protocol.values import FinishReason

@@ -13,6 +13,8 @@ ORDER: tuple[Rule, ...] = (
     rules.command,
     rules.somebody_there,
     rules.mode,
+    rules.hard_links,
+    rules.confirmation,
 )
 
 
@@ -24,7 +26,7 @@ def decide(facts: Facts) -> Decision:
             return decision
     # The last to ask gives the reason: what an earlier rule minds is moot while the mode asks anyway.
     asked = next((decision for decision in reversed(said) if isinstance(decision, Ask)), None)
-    if asked is None or facts.always:
+    if asked is None or (facts.always and not facts.confirm):
         return ALLOW
     return asked if facts.answerable else nobody_to_ask(facts, asked)
 
@@ -37,6 +39,8 @@ def nobody_to_ask(facts: Facts, asked: Ask) -> Deny:
 
 def _way(facts: Facts) -> str:
     match facts.action:
+        case "write" if facts.confirm:
+            return "Change less at once, or leave it to the user."
         case "write":
             return "Mode edit or auto (--mode edit) would allow it."
         case "run" if facts.network:

@@ -19,6 +19,8 @@ class PathFacts:
     in_git: bool = False
     in_state: bool = False
     secret: bool = False
+    links: int = 1
+    """Names that the file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Facts:
     """Somebody is there who can be asked."""
     network: bool = False
     """The command wants the network, which the sandbox does not give."""
+    confirm: str = ""
+    """Why the user has to say yes to this very call, whatever else allows it."""
 
 
 def kind_of(facts: Facts) -> ToolKind:

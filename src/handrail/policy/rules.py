@@ -64,6 +64,19 @@ def mode(facts: Facts) -> Decision:
             return Ask("the address is not one you wrote") if facts.action == "fetch" else ALLOW
 
 
+def hard_links(facts: Facts) -> Decision:
+    """A file with several names loses what its other names share with it."""
+    path = facts.path
+    if facts.action != "write" or path is None or path.links < 2:
+        return ALLOW
+    return Ask(f"{path.path} has {path.links} names (hard links), and only this one would be changed")
+
+
+def confirmation(facts: Facts) -> Decision:
+    """What only the user can say yes to, each time."""
+    return Ask(facts.confirm) if facts.confirm else ALLOW
+
+
 def _noun(facts: Facts) -> str:
     nouns = {"write": "edit", "run": "command", "fetch": "address you did not write"}
     return nouns.get(facts.action, "call")

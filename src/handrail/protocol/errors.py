@@ -16,13 +16,14 @@ HandrailError                 a sentence for the user that says what to do; `exi
 │   ├── StorageDamaged        bytes are not what was written; the file is kept
 │   ├── LostHold              another process has become this session's holder
 │   └── WrongSequence         somebody else appended to this stream first
+├── Undecided                 a rewind meets edits of others: the user says what becomes of each file (1)
 ├── PathProblem               a path that cannot be used: missing, binary, too large, outside   (1)
 └── ToolRefused               carries the ToolError that model, log and screen all see
 """
 
 from typing import Literal
 
-from handrail.protocol.values import Value
+from handrail.protocol.values import FileConflict, Value
 
 RefusalReason = Literal[
     "outside_workspace",
@@ -48,6 +49,7 @@ RefusalReason = Literal[
     "escaped_breaks",
     "truncated",
     "conflict",
+    "hard_link",
     "command_not_allowed",
     "command_failed",
     "mode_forbids",
@@ -160,6 +162,14 @@ class PathProblem(HandrailError):
         super().__init__(message)
         self.reason: RefusalReason = reason
         self.path = path
+
+
+class Undecided(HandrailError):
+    """Nothing was done; each conflict is a file that must be left as it is, or whose merge be accepted."""
+
+    def __init__(self, message: str, conflicts: tuple[FileConflict, ...]) -> None:
+        super().__init__(message)
+        self.conflicts = conflicts
 
 
 class ToolRefused(HandrailError):

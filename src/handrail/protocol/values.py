@@ -83,11 +83,31 @@ class FileChange(Value):
     """One file's part of a change set; the hashes name blobs, empty where there is no file."""
 
     path: str
-    op: Literal["create", "update", "delete"]
+    op: Literal["create", "update", "delete", "move"]
+    destination: str = ""
+    """Where a move leads; `new_sha256` is the content there."""
     old_sha256: str = ""
     new_sha256: str = ""
+    old_mode: int | None = None
+    new_mode: int | None = None
+    """Permissions; None where there is no file, or where they are not known."""
     added: int = 0
     removed: int = 0
+    matched: str = ""
+    """The step of tolerance that found the place; empty: exactly as it was written."""
+    restorable: bool = True
+    """False: what was there before is not kept, so that nothing can bring it back."""
+
+
+class FileConflict(Value):
+    """A file that a rewind cannot simply put back."""
+
+    path: str
+    kind: Literal["merge", "conflict", "lost"]
+    """A merge can be accepted; a conflict or what is not kept any more can only be left as it is."""
+    why: str
+    diff: str = ""
+    """What accepting the merge would do."""
 
 
 class Kept(Value):

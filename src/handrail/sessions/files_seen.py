@@ -41,12 +41,18 @@ class FilesSeen(BaseModel):
     def _changed(self, prepared: ChangePrepared | None, turn: int) -> None:
         for file in prepared.files if prepared else ():
             self.changed.pop(file.path, None)
-            self.changed[file.path] = file.new_sha256
+            self.changed[file.path] = "" if file.destination else file.new_sha256
+            if file.destination:
+                self.changed[file.destination] = file.new_sha256
+        # What anybody else changes, the user by a rewind included, the model has not been shown.
+        for file in prepared.files if prepared and prepared.by == "agent" else ():
             before = self.files.pop(file.path, None)
             # Who changed a part of what they saw a part of has still not seen the rest.
             whole = file.op == "create" or bool(before and before.whole)
             if file.new_sha256:
-                self.files[file.path] = SeenFile(sha256=file.new_sha256, turn=turn, whole=whole)
+                self.files[file.destination or file.path] = SeenFile(
+                    sha256=file.new_sha256, turn=turn, whole=whole
+                )
         self._forget()
 
     def _forget(self) -> None:

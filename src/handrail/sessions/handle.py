@@ -1,6 +1,6 @@
 """The session handle: open a session, fold it, append to it while holding it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from pydantic import BaseModel, ValidationError
@@ -8,11 +8,16 @@ from pydantic import BaseModel, ValidationError
 from handrail.protocol.commands import COMMAND, Command
 from handrail.protocol.errors import LostHold, StorageProblem
 from handrail.protocol.events import (
+    ChangeAbandoned,
+    ChangeApplied,
+    ChangePrepared,
     Compacted,
     CompactionUndone,
     Event,
     ModelSet,
     Recorded,
+    Redone,
+    Rewound,
     SessionDeleted,
     SessionRenamed,
     SessionRestored,
@@ -26,6 +31,7 @@ from handrail.sessions.live import Live
 from handrail.sessions.state import SNAPSHOT_VERSION, State
 from handrail.sessions.transcript import SHOWN, Entry, show
 from handrail.storage.holder import Hold, try_hold
+from handrail.storage.journal import Steps
 from handrail.storage.log import Log, NewRow, Row, Snapshot
 
 SNAPSHOT_EVERY = 100
@@ -134,6 +140,7 @@ class Session:
             take=take,
             blobs=blobs,
             settle=settled,
+            steps=journal_steps(events),
         )
         facts = [
             Recorded(self.stream, row.seq, row.at / 1000, event)
@@ -170,9 +177,9 @@ class Session:
         if one.seq > self._folded:
             self.state.apply(one)
             self._folded = one.seq
-        if isinstance(one.event, Compacted | CompactionUndone):
+        if isinstance(one.event, Compacted | CompactionUndone | Rewound | Redone):
             self._reread_transcript()
-        else:
+        elif not self.state.is_aside(one.seq):
             show(self.transcript, one)
 
     def _reread_transcript(self) -> None:
@@ -180,12 +187,24 @@ class Session:
         rows = self.log.read(self.stream, after=cut, limit=self.seq - cut)
         self.transcript = []
         for row in rows:
-            if row.type in SHOWN:
+            if row.type in SHOWN and not self.state.is_aside(row.seq):
                 show(self.transcript, recorded(row))
 
     def _ring(self) -> None:
         for watcher in list(self.watchers):
             watcher()
+
+
+def journal_steps(events: Sequence[Event]) -> Steps:
+    """Change sets that these events begin and end; one that does both never was unfinished."""
+    begun = {event.change_id: dump_event(event) for event in events if isinstance(event, ChangePrepared)}
+    applied = [event.change_id for event in events if isinstance(event, ChangeApplied)]
+    abandoned = [event.change_id for event in events if isinstance(event, ChangeAbandoned)]
+    return Steps(
+        begun=tuple(item for item in begun.items() if item[0] not in (*applied, *abandoned)),
+        applied=tuple(change for change in applied if change not in begun),
+        abandoned=tuple(abandoned),
+    )
 
 
 class Label(BaseModel):

@@ -14,7 +14,9 @@ from handrail.protocol.events import (
     QuestionAnswered,
     QuestionAsked,
     Recorded,
+    Redone,
     RequestFailed,
+    Rewound,
     SessionCopied,
     SessionDeleted,
     SessionRenamed,
@@ -33,7 +35,7 @@ from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -48,6 +50,24 @@ class Cut(BaseModel):
     summary: str = ""
     compaction_id: str = ""
     kept: Kept = Kept()
+
+
+class Aside(BaseModel):
+    """A rewind that can be redone, and what it set aside of the conversation."""
+
+    request_id: str
+    change_id: str
+    keep: int | None
+    upto: int
+    """The events between the two are not shown to the model."""
+    cut: Cut
+    cuts: list[Cut]
+    goal: str
+    answered: bool = False
+    """Something was said since: the messages cannot come back between what is there now."""
+
+    def hides(self, seq: int) -> bool:
+        return self.keep is not None and self.keep < seq < self.upto
 
 
 class Decided(BaseModel):
@@ -96,13 +116,29 @@ class State(BaseModel):
     """Earlier cuts, for undoing."""
     side: str = ""
     """A request beside the conversation that was sent and has no end yet."""
+    rewinds: list[Aside] = []
+    """Rewinds that were not redone, oldest first."""
+    files_before: FilesSeen | None = None
+    """What the model had been shown when a turn began that starts afresh with each attempt."""
+
+    def is_aside(self, seq: int) -> bool:
+        """Whether a rewind has set the event aside."""
+        return any(rewind.hides(seq) for rewind in self.rewinds)
 
     def apply(self, recorded: Recorded) -> None:
         """Fold one event in."""
         if self.turn:
             self.turn.apply(recorded.event)
         self.files.apply(recorded.event, self.turns)
-        for family in (self._turns, self._asking, self._todos, self._session, self._context):
+        for family in (
+            self._turns,
+            self._attempts,
+            self._asking,
+            self._todos,
+            self._session,
+            self._context,
+            self._rewinds,
+        ):
             family(recorded)
 
     def _turns(self, recorded: Recorded) -> None:
@@ -127,10 +163,56 @@ class State(BaseModel):
             case TurnFinished():
                 self.turn = None
                 self.approvals, self.questions, self.decided, self.told = {}, {}, {}, {}
-            case ToolFinished() | AttemptStarted() as event:
+            case ToolFinished() as event:
                 self.files.saw(event.files, self.turns)
             case Answered() | RequestFailed() | SideAnswered() as event:
                 self._count(event)
+
+    def _attempts(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case TurnStarted(check=check) if check:
+                self.files_before = FilesSeen(files=dict(self.files.files))
+            case AttemptStarted(files=files):
+                if self.files_before:
+                    self.files.files = dict(self.files_before.files)
+                self.files.saw(files, self.turns)
+            case TurnFinished():
+                self.files_before = None
+
+    def _rewinds(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case Rewound() as event:
+                aside = Aside(
+                    request_id=event.request_id,
+                    change_id=event.change_id,
+                    keep=event.keep,
+                    upto=recorded.seq,
+                    cut=self.cut,
+                    cuts=self.cuts,
+                    goal=self.goal,
+                )
+                self.rewinds = [*self.rewinds, aside]
+                if event.keep is not None:
+                    self._set_aside(event.keep, event.turns)
+            case Redone() as event:
+                self._bring_back(event.rewind_id)
+            case UserMessage():
+                for aside in self.rewinds:
+                    aside.answered = True
+
+    def _set_aside(self, keep: int, turns: int) -> None:
+        cuts = [cut for cut in (Cut(), *self.cuts, self.cut) if cut.upto <= keep]
+        self.cut, self.cuts = cuts[-1], cuts[1:-1]
+        self.mode_said = None
+        self.goal = self.goal if turns else ""
+        # What the model was shown later it has not seen any more.
+        self.files.files = {path: seen for path, seen in self.files.files.items() if seen.turn <= turns}
+
+    def _bring_back(self, rewind_id: str) -> None:
+        for aside in self.rewinds:
+            if aside.request_id == rewind_id and aside.keep is not None:
+                self.cut, self.cuts, self.goal = aside.cut, aside.cuts, aside.goal
+        self.rewinds = [aside for aside in self.rewinds if aside.request_id != rewind_id]
 
     def _asking(self, recorded: Recorded) -> None:
         match recorded.event:

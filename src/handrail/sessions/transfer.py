@@ -148,8 +148,9 @@ def _check(row: Row, state: State) -> None:
     if not 1 <= row.version <= VERSION:
         raise Broken(f"event {row.seq} is of a version that this Handrail does not know")
     one = recorded(row)
-    points_at = {"compacted": "upto", "attempt_started": "keep"}.get(one.event.type)
-    if one.event.type != row.type or (points_at and not 0 <= getattr(one.event, points_at) < row.seq):
+    points_at = {"compacted": "upto", "attempt_started": "keep", "rewound": "keep"}.get(one.event.type)
+    place = getattr(one.event, points_at) if points_at else None
+    if one.event.type != row.type or (place is not None and not 0 <= place < row.seq):
         raise Broken(f"event {row.seq} contradicts itself")
     if not is_storable(one.event):
         raise Broken(f"event {row.seq} holds something that is no value")

@@ -5,12 +5,12 @@ import os
 import shutil
 import sqlite3
 import time
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from handrail.protocol.errors import LostHold, StorageDamaged, WrongSequence
+from handrail.storage import blobs, journal
 from handrail.storage.database import (
     BUSY_SECONDS,
     NEXT_START,
@@ -20,6 +20,7 @@ from handrail.storage.database import (
     storage_errors,
     transaction,
 )
+from handrail.storage.journal import NO_STEPS, Steps
 
 
 class NewRow(NamedTuple):
@@ -88,6 +89,9 @@ class Log:
         self.path = folder / "log.db"
         self.notices: list[str] = []
         self.listeners: list[Callable[[], None]] = []
+        self.stored_bytes = 0
+        """What this process has added to the stored contents."""
+        self.leftover = journal.Leftovers()
         self._lock = FileLock(folder / "log.lock")
         try:
             alone = self._lock.try_alone()
@@ -116,11 +120,12 @@ class Log:
         take: Iterable[int] = (),
         blobs: Iterable[bytes] = (),
         settle: Iterable[str] = (),
+        steps: Steps = NO_STEPS,
     ) -> list[Row]:
         """Commit rows at the end of a stream, all or none, and return them.
 
-        In the same transaction `take` removes commands from the inbox, `blobs` are stored, and the partial
-        texts of the messages in `settle` are dropped.
+        In the same transaction `take` removes commands from the inbox, `blobs` are stored, the partial texts
+        of the messages in `settle` are dropped, and `steps` are taken in the journal.
         """
         now = time.time_ns() // 1_000_000
         with transaction(self._connection, self.path) as db:
@@ -147,6 +152,9 @@ class Log:
                 db.execute("DELETE FROM partials WHERE stream = ? AND message = ?", (stream, message))
             for blob in blobs:
                 self._store_blob(db, blob, now)
+            journal.take_steps(db, stream, steps)
+            journal.forget_leftovers(db, self.leftover.gone)
+        self.leftover.gone.clear()
         self._tell()
         return written
 
@@ -246,7 +254,7 @@ class Log:
             )
             return [Partial(*fields) for fields in found]
 
-    # Blobs and snapshots
+    # Blobs
 
     def keep(self, blob: bytes) -> None:
         """Store bytes that a command is going to speak of."""
@@ -256,16 +264,42 @@ class Log:
     def blob(self, sha256: str) -> bytes | None:
         """The bytes with this hash; None when they are not kept (any more)."""
         with storage_errors(self.path):
-            found = self._connection.execute("SELECT data FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
-        if not found:
-            return None
-        try:
-            data = zlib.decompress(found[0])
-        except zlib.error as error:
-            raise StorageDamaged(f"A stored content in {self.path} is damaged ({sha256[:12]}).") from error
-        if hashlib.sha256(data).hexdigest() != sha256:
-            raise StorageDamaged(f"A stored content in {self.path} is damaged ({sha256[:12]}).")
-        return data
+            try:
+                return blobs.read(self._connection, sha256)
+            except blobs.Damaged as error:
+                message = f"A stored content in {self.path} is damaged ({sha256[:12]})."
+                raise StorageDamaged(message) from error
+
+    def room(self, needed: Collection[str] | None = None) -> blobs.Room:
+        """What all stored contents take, or only those that are needed."""
+        with storage_errors(self.path):
+            if needed is None:
+                return blobs.room(self._connection)
+            return blobs.room_of(self._connection, needed)
+
+    def prune(self, limit: int, needed: Collection[str], began: float) -> blobs.Room:
+        """Drop the oldest contents until the rest fits; what was needed at `began` (seconds) stays."""
+        with transaction(self._connection, self.path) as db:
+            return blobs.prune(db, limit, needed, int(began * 1000))
+
+    # The journal of change sets
+
+    def begun(self) -> list[journal.Begun]:
+        """Change sets of all sessions whose outcome is not known to them, oldest first."""
+        with storage_errors(self.path):
+            return journal.begun(self._connection)
+
+    def settle(self, change: str, outcome: journal.Outcome, why: str) -> None:
+        """Keep what the files of a change set were found to be until its session takes it up."""
+        with transaction(self._connection, self.path) as db:
+            journal.settle(db, change, outcome, why)
+
+    def leftovers(self) -> list[tuple[str, str]]:
+        """Applied change sets beside whose files something may still lie: id and data."""
+        with storage_errors(self.path):
+            return journal.leftovers(self._connection)
+
+    # Snapshots
 
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         with transaction(self._connection, self.path) as db:
@@ -323,10 +357,7 @@ class Log:
         return Head(*found) if found else Head(stream, 0, first_hash(stream), 0, 0, "")
 
     def _store_blob(self, db: sqlite3.Connection, data: bytes, now: int) -> None:
-        db.execute(
-            "INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?)",
-            (hashlib.sha256(data).hexdigest(), len(data), now, zlib.compress(data, level=1)),
-        )
+        self.stored_bytes += blobs.store(db, data, now)
 
     def _compare_wal(self, expected: int) -> None:
         with storage_errors(self.path):

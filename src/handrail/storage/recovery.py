@@ -22,9 +22,11 @@ WHOLE_TABLES = (
     ("SELECT * FROM inbox", "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?)"),
     ("SELECT * FROM partials", "INSERT OR IGNORE INTO partials VALUES (?, ?, ?, ?, ?)"),
     ("SELECT * FROM blobs", "INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?)"),
+    ("SELECT * FROM journal", "INSERT OR IGNORE INTO journal VALUES (?, ?, ?, ?, ?)"),
+    ("SELECT * FROM leftovers", "INSERT OR IGNORE INTO leftovers VALUES (?, ?)"),
     ("SELECT * FROM recoveries", "INSERT INTO recoveries VALUES (?, ?)"),
 )
-"""Commands nobody took and stored contents; a content is checked against its hash when it is read."""
+"""Commands nobody took, contents, the journal; a content is checked against its hash when it is read."""
 
 
 class Salvaged(NamedTuple):

@@ -3,7 +3,7 @@
 import sqlite3
 
 APPLICATION_ID = 0x48524C47  # "HRLG", so that `file` and we know what this is
-VERSION = 1
+VERSION = 2
 
 TABLES = """
 CREATE TABLE streams (
@@ -63,19 +63,37 @@ CREATE TABLE recoveries (
     report TEXT NOT NULL
 );
 """
+JOURNAL = """
+CREATE TABLE journal (
+    change  TEXT PRIMARY KEY,
+    stream  TEXT NOT NULL,
+    data    TEXT NOT NULL,                -- the event that began the change set
+    outcome TEXT NOT NULL,                -- empty, or what another process found the files to be
+    why     TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE leftovers (
+    change TEXT PRIMARY KEY,
+    data   TEXT NOT NULL                  -- of an applied change set: displaced files may still lie there
+) WITHOUT ROWID;
+"""
+STEPS = {0: TABLES, 1: JOURNAL}
+"""What makes a file of this version one of the next."""
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables in an empty file."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == VERSION:
+    """Make the tables in an empty file, and those that an older one of ours lacks."""
+    if stored_version(connection) >= VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-        for statement in TABLES.split(";\n\n"):
-            connection.execute(statement)
+    version = stored_version(connection)
+    if version == 0:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+    if version == 0 or is_ours(connection):
+        for step in range(version, VERSION):
+            for statement in STEPS[step].split(";\n\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {step + 1}")
     connection.execute("COMMIT")
 
 

@@ -1,7 +1,8 @@
 """What a tool is: a name, arguments, what it is about, and how it runs."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from handrail.models.base import ToolSpec
@@ -23,6 +24,8 @@ class About(NamedTuple):
     """What a call touches, as far as a decision and a summary need it."""
 
     path: str | None = None
+    others: tuple[str, ...] = ()
+    """Further paths that the call writes, such as where a file is moved to."""
     command: str | None = None
     url: str | None = None
     network: bool = False
@@ -46,12 +49,18 @@ class Work:
     call_id: str
     place: Place | None = None
     """Where the path of the arguments led when the call was decided; what is used is this place."""
+    others: tuple[Place, ...] = ()
+    """The same for the further paths."""
     answer: str = ""
     """What the user said to the tool's question."""
     shown_characters: int = 16_000
     """How much of a file the model can be shown at once."""
     secrets: Secrets = NO_SECRETS
     """What commands do not get."""
+    confirmed: bool = False
+    """The user said yes to what the tool's `confirmation` named."""
+    held: ExitStack = field(default_factory=ExitStack, compare=False)
+    """What is to last until the end of the call is in the log, such as the lock on the workspace."""
 
     @property
     def decided(self) -> Place:
@@ -106,6 +115,10 @@ class Tool(ABC, Generic[Arguments]):
 
     def preview(self, arguments: Arguments, work: Work) -> str:
         """What a user is shown who is asked; refuses by PathProblem what cannot be done anyway."""
+        return ""
+
+    def confirmation(self, arguments: Arguments, work: Work) -> str:
+        """Why the user has to say yes to this very call, whatever the mode allows; empty where not."""
         return ""
 
     def question(self, arguments: Arguments) -> Question | None:

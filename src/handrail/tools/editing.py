@@ -1,83 +1,130 @@
-"""The edit and write tools: both only propose; `changes` checks and writes."""
+"""The tools that change files: they only propose; `changes` checks and writes."""
 
 from abc import abstractmethod
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from handrail.changes.apply import apply
-from handrail.changes.matching import Edit
-from handrail.changes.proposal import Proposal, Replace, Whole, propose
+from handrail.changes.apply import applying
+from handrail.changes.change_set import ChangeSet, FileEdit, Origin
+from handrail.changes.document import Edits, LineItems, edits_of, line_edits_of
+from handrail.changes.forms import Delete, Form, Lines, Move, Patch, Replace, Whole
+from handrail.changes.proposal import Proposed, propose, refuse_link
+from handrail.changes.shown import Shown
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import SHOWN_DIGITS, Value
-from handrail.tools.base import About, Arguments, Outcome, Tool, Work
+from handrail.tools.base import About, Outcome, Tool, Work
 from handrail.workspace.places import Place
 
-MOST_EDITS = 100
-Hash = Annotated[str, Field(description="hash shown by read")]
 TodoId = Annotated[str, Field(description="id of the todo this completes")]
+DONE = {"create": "Created", "update": "Changed", "delete": "Deleted", "move": "Moved"}
 
 
-class EditItem(Value):
-    search: str
-    replace: str
-
-
-class EditArguments(Value):
+class ChangingArguments(Value):
     path: str
-    edits: Annotated[tuple[EditItem, ...], Field(min_length=1, max_length=MOST_EDITS)]
-    base_hash: Hash = ""
+    base_hash: str = ""
+    todo: str = ""
+
+
+class EditArguments(ChangingArguments):
+    # Said once: a model is told of all tools together, and in few bytes.
+    base_hash: Annotated[str, Field(description="hash shown by read")] = ""
     todo: TodoId = ""
+    edits: Edits = ()
+    lines: Annotated[LineItems, Field(description="instead of edits: by line numbers")] = ()
 
 
-class WriteArguments(Value):
-    path: str
+class WriteArguments(ChangingArguments):
     text: str
-    base_hash: Hash = ""
-    todo: TodoId = ""
 
 
-class Changing(Tool[Arguments]):
-    """What both tools share: the preview is the diff, running is applying."""
+class DiffArguments(ChangingArguments):
+    diff: str
+
+
+class DeleteArguments(ChangingArguments):
+    pass
+
+
+class MoveArguments(ChangingArguments):
+    to: str
+
+
+Changes = TypeVar("Changes", bound=ChangingArguments)
+
+
+class Changing(Tool[Changes]):
+    """What all of them share: the preview is the diff, running is applying."""
 
     action = "write"
 
     @abstractmethod
-    def form(self, arguments: Arguments, place: Place) -> Replace | Whole:
+    def form(self, arguments: Changes, place: Place) -> Form:
         """What the arguments ask of `changes`."""
 
-    def subject(self, arguments: Arguments, work: Work) -> dict[str, Any]:
+    def about(self, arguments: Changes) -> About:
+        return About(path=arguments.path, todo=arguments.todo)
+
+    def subject(self, arguments: Changes, work: Work) -> dict[str, Any]:
         return {"path": super().subject(arguments, work)["path"]}
 
-    def preview(self, arguments: Arguments, work: Work) -> str:
-        return self._proposal(arguments, work).diff.text
+    def preview(self, arguments: Changes, work: Work) -> str:
+        edit = self._edit(self._proposed(arguments, work))
+        moved = f"move {edit.path} to {edit.destination}\n" if edit.destination else ""
+        return moved + edit.diff.text
 
-    async def run(self, arguments: Arguments, work: Work) -> Outcome:
+    def confirmation(self, arguments: Changes, work: Work) -> str:
+        return self._proposed(arguments, work).confirm
+
+    async def run(self, arguments: Changes, work: Work) -> Outcome:
         # Without a wait inside, a cancelled turn finds the change made and recorded, or not begun.
-        proposal = self._proposal(arguments, work)
-        applied = apply(work.session, work.workspace, proposal, turn_id=work.turn_id, call_id=work.call_id)
-        change = proposal.change
-        done = "Created" if change.op == "create" else "Changed"
-        counts = f"+{change.added} -{change.removed}"
-        digits = change.new_sha256[:SHOWN_DIGITS]
-        return Outcome(
-            summary=counts,
-            content=f"{done} {change.path} ({counts}). ### {change.path} [hash: {digits}]",
-            shown=proposal.diff.text,
-            events=(applied,),
+        proposed = self._proposed(arguments, work)
+        edit = self._edit(proposed)
+        if proposed.confirm and not work.confirmed:
+            raise PathProblem(f"{proposed.confirm}. Only the user can allow it.", "large_loss", edit.path)
+        turn = work.session.state.turn
+        change_set = ChangeSet(
+            proposed.edits,
+            Origin(work.turn_id, work.call_id, model=turn.model if turn else "", todo=arguments.todo),
+            hard_links_agreed=work.decided.links > 1,
         )
+        applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
+        return Outcome(_summary(edit), _content(edit), shown=edit.diff.text, events=(applied,))
 
-    def _proposal(self, arguments: Arguments, work: Work) -> Proposal:
-        proposal = propose(work.workspace, work.session.state.files, self.form(arguments, work.decided))
-        for mark in work.secrets.marks_in(proposal.new.decode()):
-            if mark.encode() not in proposal.old:
+    def _proposed(self, arguments: Changes, work: Work) -> Proposed:
+        form, state = self.form(arguments, work.decided), work.session.state
+        if isinstance(form, Delete | Move):
+            refuse_link(work.workspace, arguments.path)
+        proposed = propose(work.workspace, Shown(state.files, state.turns), [form])
+        edit = self._edit(proposed)
+        for mark in work.secrets.marks_in((edit.new or b"").decode()):
+            if mark.encode() not in (edit.old or b""):
                 raise PathProblem(
-                    f"{mark} stands for a value that is not shown: it cannot be written to {proposal.path}."
+                    f"{mark} stands for a value that is not shown: it cannot be written to {edit.path}."
                     " Change other lines, or ask the user to do it.",
                     "protected_path",
-                    proposal.path,
+                    edit.path,
                 )
-        return proposal
+        return proposed
+
+    def _edit(self, proposed: Proposed) -> FileEdit:
+        (edit,) = proposed.edits
+        return edit
+
+
+def _summary(edit: FileEdit) -> str:
+    """One line for a person; where the place was found with tolerance, the step that found it."""
+    counts = f"+{edit.diff.added} -{edit.diff.removed}"
+    return f"{counts}, found by {edit.matched}" if edit.matched else counts
+
+
+def _content(edit: FileEdit) -> str:
+    """What the model is told: what was done, and the hash that the next edit is based on."""
+    to = f" to {edit.destination}" if edit.destination else ""
+    said = f"{DONE[edit.op]} {edit.path}{to} ({_summary(edit)})."
+    if edit.new is None:
+        return said
+    return f"{said} ### {edit.destination or edit.path} [hash: {edit.new_sha256[:SHOWN_DIGITS]}]"
 
 
 class EditFile(Changing[EditArguments]):
@@ -85,12 +132,12 @@ class EditFile(Changing[EditArguments]):
     description = "Replace text in a file you have read. Each search must match exactly once."
     arguments = EditArguments
 
-    def about(self, arguments: EditArguments) -> About:
-        return About(path=arguments.path, todo=arguments.todo)
-
-    def form(self, arguments: EditArguments, place: Place) -> Replace:
-        edits = tuple(Edit(edit.search, edit.replace) for edit in arguments.edits)
-        return Replace(place, edits, arguments.base_hash)
+    def form(self, arguments: EditArguments, place: Place) -> Form:
+        if bool(arguments.edits) == bool(arguments.lines):
+            raise PathProblem("Give either `edits` or `lines`.", "invalid_arguments", place.path)
+        if arguments.lines:
+            return Lines(place, line_edits_of(place.path, arguments.lines), arguments.base_hash)
+        return Replace(place, edits_of(arguments.edits), arguments.base_hash)
 
 
 class WriteFile(Changing[WriteArguments]):
@@ -98,8 +145,38 @@ class WriteFile(Changing[WriteArguments]):
     description = "Create a file, or rewrite one you have read whole."
     arguments = WriteArguments
 
-    def about(self, arguments: WriteArguments) -> About:
-        return About(path=arguments.path, todo=arguments.todo)
-
-    def form(self, arguments: WriteArguments, place: Place) -> Whole:
+    def form(self, arguments: WriteArguments, place: Place) -> Form:
         return Whole(place, arguments.text, arguments.base_hash)
+
+
+class ApplyDiff(Changing[DiffArguments]):
+    name = "apply_diff"
+    description = "Change one file by a unified diff."
+    arguments = DiffArguments
+
+    def form(self, arguments: DiffArguments, place: Place) -> Form:
+        return Patch(place, arguments.diff, arguments.base_hash)
+
+
+class DeleteFile(Changing[DeleteArguments]):
+    name = "delete"
+    description = "Delete a file you have read."
+    arguments = DeleteArguments
+
+    def form(self, arguments: DeleteArguments, place: Place) -> Form:
+        return Delete(place, arguments.base_hash)
+
+
+class MoveFile(Changing[MoveArguments]):
+    name = "move"
+    description = "Rename a file you have read."
+    arguments = MoveArguments
+
+    def about(self, arguments: MoveArguments) -> About:
+        return About(path=arguments.path, others=(arguments.to,), todo=arguments.todo)
+
+    def form(self, arguments: MoveArguments, place: Place) -> Form:
+        return Move(place, arguments.to, arguments.base_hash)
+
+    def summary(self, arguments: MoveArguments, work: Work) -> str:
+        return f"{work.decided.path} to {arguments.to}"

@@ -9,18 +9,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from anyio import get_cancelled_exc_class
 
 from handrail.policy.commands import read_command
 from handrail.policy.decide import decide, nobody_to_ask
-from handrail.policy.decision import Ask, Deny
+from handrail.policy.decision import ALLOW, Allow, Ask, Deny
 from handrail.policy.facts import Facts, PathFacts, kind_of
 from handrail.protocol.errors import PathProblem, RefusalReason, ToolError, ToolRefused
 from handrail.protocol.events import ApprovalAsked, QuestionAsked, TodoCompleted, ToolFinished, ToolStarted
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import ToolCall, Value
+from handrail.protocol.values import Mode, ToolCall, Value
 from handrail.sessions.handle import Session
 from handrail.tools.addresses import is_written
 from handrail.tools.base import Outcome, Question, Tool, Work, error_json
@@ -29,8 +29,8 @@ from handrail.tools.ports import Asker
 from handrail.tools.reading_arguments import read_arguments
 from handrail.tools.said import user_texts
 from handrail.tools.secrets import NO_SECRETS, Secrets
-from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
+from handrail.workspace.places import Place
 
 CANCELLED_OUTPUT = 3_000
 
@@ -58,12 +58,20 @@ class Wanted:
         return self.tool.preview(self.arguments, self.work)
 
 
+class Tools(Protocol):
+    """The tools that calls may name."""
+
+    def find(self, name: str) -> Tool[Any] | None: ...
+
+    def names(self, mode: Mode) -> list[str]: ...
+
+
 class Gate:
     def __init__(
         self,
         session: Session,
         workspace: Workspace,
-        toolbox: Toolbox,
+        toolbox: Tools,
         asker: Asker,
         *,
         allow: Sequence[str] = (),
@@ -86,6 +94,7 @@ class Gate:
             with refusals(call.name):
                 wanted = self._read(call, turn_id)
                 facts = await self._admit(wanted)
+                wanted = replace(wanted, work=replace(wanted.work, confirmed=bool(facts.confirm)))
                 if question := wanted.tool.question(wanted.arguments):
                     answer = await self._question(wanted, question)
                     wanted = replace(wanted, work=replace(wanted.work, answer=answer))
@@ -112,18 +121,20 @@ class Gate:
 
     def _resolved(self, wanted: Wanted) -> Wanted:
         """The call with the place that its path leads to now, looked up once for all that follows."""
-        path = wanted.tool.about(wanted.arguments).path
-        place = self._workspace.resolve(path) if path is not None else None
-        return replace(wanted, work=replace(wanted.work, place=place))
+        about = wanted.tool.about(wanted.arguments)
+        place = self._workspace.resolve(about.path) if about.path is not None else None
+        others = tuple(self._workspace.resolve(path) for path in about.others)
+        return replace(wanted, work=replace(wanted.work, place=place, others=others))
 
     # May it run?
 
     async def _admit(self, wanted: Wanted) -> Facts:
         facts = self._facts(wanted)
-        decision = decide(facts)
-        if isinstance(decision, Deny):
-            raise ToolRefused(decision.error)
+        decision = _decide(facts, wanted.work.others)
         preview = wanted.preview
+        if confirm := wanted.tool.confirmation(wanted.arguments, wanted.work):
+            facts = replace(facts, confirm=confirm)
+            decision = _decide(facts, wanted.work.others)
         if isinstance(decision, Ask):
             await self._ask(wanted, facts, decision, preview)
             self._check_again(wanted, facts, preview)
@@ -131,14 +142,11 @@ class Gate:
 
     def _facts(self, wanted: Wanted) -> Facts:
         tool, about = wanted.tool, wanted.tool.about(wanted.arguments)
-        path = None
-        if place := wanted.work.place:
-            path = PathFacts(place.path, place.inside, place.in_git, place.in_state, place.secret)
         return Facts(
             tool=tool.name,
             action=tool.action,
             mode=self._session.state.mode,
-            path=path,
+            path=_path_facts(wanted.work.place) if wanted.work.place else None,
             command=read_command(about.command) if about.command is not None else None,
             network=about.network,
             allowed=self._allowed,
@@ -177,10 +185,9 @@ class Gate:
     def _check_again(self, wanted: Wanted, before: Facts, preview: str) -> None:
         """The world may have moved while the user thought: what was approved must be what is done."""
         now = self._resolved(wanted)
-        decision = decide(self._facts(now))
-        if isinstance(decision, Deny):
-            raise ToolRefused(decision.error)
-        if now.work.place != wanted.work.place or now.preview != preview:
+        _decide(self._facts(now), now.work.others)
+        moved = (now.work.place, now.work.others) != (wanted.work.place, wanted.work.others)
+        if moved or now.preview != preview:
             message = "It changed while the user was asked, so it was not done. Read it again, then repeat."
             raise refused(wanted.tool.name, "stale_file", message, file_of(before))
 
@@ -217,18 +224,19 @@ class Gate:
             )
         )
         began = time.monotonic()
-        try:
-            with refusals(call.name):
-                outcome = await wanted.tool.run(wanted.arguments, wanted.work)
-        except get_cancelled_exc_class():
-            self._finish(call, turn_id, self._cancelled(call), seconds=time.monotonic() - began)
-            raise
-        except ToolRefused as refused:
-            outcome = refusal(refused.error)
-        except OSError as error:
-            message = f"{call.name} failed: {error.strerror or error}."
-            outcome = Outcome("failed", message, shown=message, status="failed")
-        self._finish(call, turn_id, self._with_todo(wanted, outcome), seconds=time.monotonic() - began)
+        with wanted.work.held:
+            try:
+                with refusals(call.name):
+                    outcome = await wanted.tool.run(wanted.arguments, wanted.work)
+            except get_cancelled_exc_class():
+                self._finish(call, turn_id, self._cancelled(call), seconds=time.monotonic() - began)
+                raise
+            except ToolRefused as refused:
+                outcome = refusal(refused.error)
+            except OSError as error:
+                message = f"{call.name} failed: {error.strerror or error}."
+                outcome = Outcome("failed", message, shown=message, status="failed")
+            self._finish(call, turn_id, self._with_todo(wanted, outcome), seconds=time.monotonic() - began)
 
     def _with_todo(self, wanted: Wanted, outcome: Outcome) -> Outcome:
         """The outcome with the todo that its success completes."""
@@ -266,6 +274,19 @@ class Gate:
         )
         blobs = [each for each in (outcome.output, *(image.data for image in outcome.images)) if each]
         self._session.append(*outcome.events, finished, blobs=blobs, settle=[call.id])
+
+
+def _path_facts(place: Place) -> PathFacts:
+    return PathFacts(place.path, place.inside, place.in_git, place.in_state, place.secret, place.links)
+
+
+def _decide(facts: Facts, others: Sequence[Place]) -> Allow | Ask:
+    """What holds for every path of a call; raises ToolRefused where one of them is denied."""
+    said = [decide(facts), *(decide(replace(facts, path=_path_facts(place))) for place in others)]
+    for decision in said:
+        if isinstance(decision, Deny):
+            raise ToolRefused(decision.error)
+    return next((decision for decision in said if isinstance(decision, Ask)), ALLOW)
 
 
 def without(secrets: Secrets, outcome: Outcome) -> Outcome:

@@ -1,6 +1,7 @@
 """Where a path leads: resolved with its links and `..`, and told apart by what lies there."""
 
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -51,6 +52,8 @@ class Place:
     in_state: bool
     """Handrail's own files."""
     secret: bool
+    links: int = 1
+    """Names that the file has; more than one are hard links."""
 
 
 def resolve(root: Path, given: str, state_folders: Iterable[Path]) -> Place:
@@ -79,6 +82,7 @@ def resolve(root: Path, given: str, state_folders: Iterable[Path]) -> Place:
         in_state=any(name in parts for name in STATE_FOLDERS)
         or any(absolute.is_relative_to(folder) for folder in state_folders),
         secret=any(is_secret(name) for name in names) or any(name in parts for name in SECRET_FOLDERS),
+        links=_links(absolute),
     )
 
 
@@ -91,6 +95,14 @@ def is_secret(name: str) -> bool:
 def printable(name: str) -> str:
     """A file's name as text that can be stored and shown, whatever bytes it is made of."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _links(path: Path) -> int:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return 1
+    return found.st_nlink if stat.S_ISREG(found.st_mode) else 1
 
 
 def _parts(path: Path, root: Path) -> list[str]:

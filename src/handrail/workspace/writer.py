@@ -1,123 +1,353 @@
-"""The only code that writes workspace files. For `changes` alone: it checks hashes, not permissions."""
+"""The only code that writes workspace files. For `changes` alone: it checks hashes, not permissions.
+
+A step leads one path from an old content to a new one. Beside the file lies, until the step is over, a
+temporary name: first of the new content, then, once both have been exchanged, of the one that was displaced.
+"""
 
 import errno
-import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from handrail.protocol.errors import PathProblem
 from handrail.workspace.beneath import opened_folder
-from handrail.workspace.files import WHOLE_LIMIT
+from handrail.workspace.disk import DISK, Disk, NotOffered
+from handrail.workspace.found import Content, Found, Step, look_at, read_at
 
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def replace_file(root: Path, path: str, data: bytes, *, old_sha256: str, change_id: str) -> None:
-    """Put `data` in the place of the file with this hash: readers see the old or the new, never a mix."""
-    target = root / path
-    with (
-        _writing(path),
-        opened_folder(target.parent, root=root) as folder,
-        _temporary(change_id, folder) as temporary,
-    ):
-        found = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
-        _write(temporary, folder, data, like=found)
-        # As late as can be: what somebody wrote a moment ago must not be overwritten.
-        if _sha256(target.name, folder) != old_sha256:
-            raise PathProblem(
-                f"{path} was changed by somebody else just now. Read it again.", "stale_file", path
-            )
-        os.replace(temporary, target.name, src_dir_fd=folder, dst_dir_fd=folder)
-        _sync(folder)
+LONGEST_NAME = 200
 
 
-def create_file(root: Path, path: str, data: bytes, *, change_id: str) -> None:
-    """A new file, with the folders it needs; never in the place of something that is there."""
-    target = root / path
-    with (
-        _writing(path),
-        opened_folder(target.parent, make=True, root=root) as folder,
-        _temporary(change_id, folder) as temporary,
-    ):
-        _write(temporary, folder, data, like=None)
+class Writer:
+    """Takes steps and takes them back, beneath one folder."""
+
+    def __init__(self, root: Path, disk: Disk = DISK) -> None:
+        self._root = root
+        self._disk = disk
+
+    # Looking
+
+    def look(self, path: str) -> Found:
+        """What is at a path now; a link on the way means that there is nothing of ours."""
+        name = PurePosixPath(path).name
         try:
-            os.link(temporary, target.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            with self._folder(path) as folder:
+                return look_at(name, folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return Found()
+
+    def read(self, path: str) -> Content:
+        """The same with its bytes, read once."""
+        try:
+            with self._folder(path) as folder:
+                return read_at(PurePosixPath(path).name, folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return Content()
+
+    def missing_folders(self, path: str) -> list[str]:
+        """Folders that a new file at this path needs, outermost first."""
+        missing = []
+        for parent in (str(each) for each in PurePosixPath(path).parents if each.name):
+            if os.path.lexists(self._root / parent):
+                break
+            missing.append(parent)
+        return missing[::-1]
+
+    def is_ready(self, step: Step) -> bool:
+        """Whether nothing but an exchange of names is missing."""
+        return not step.new or self.look(step.temporary_path).sha256 == step.new
+
+    # Before the step
+
+    def make_folders(self, folders: Iterable[str]) -> None:
+        for folder in folders:
+            with self._writing(folder), self._folder(folder) as parent, suppress(FileExistsError):
+                self._disk.mkdir(parent, PurePosixPath(folder).name)
+
+    def put(self, step: Step, data: bytes, mode: int | None) -> int:
+        """The new content under the temporary name, forced to the disk; the mode that it has."""
+        with self._writing(step.path), self._folder(step.path) as folder, self._original(step) as original:
+            return self._put(folder, step.temporary, data, mode, original)
+
+    # The step
+
+    def forward(self, step: Step) -> None:
+        """Old becomes new; raises PathProblem, and nothing has happened, where the file is not the base."""
+        with self._writing(step.path), self._folder(step.path) as folder:
+            if step.old and step.new:
+                self._exchange(folder, step)
+            elif step.new:
+                self._appear(folder, step)
+            else:
+                self._vanish(folder, step)
+
+    def back(self, step: Step, content: Callable[[str], bytes]) -> None:
+        """New becomes old again; what somebody else wrote meanwhile stays where it is."""
+        with self._writing(step.path), self._folder(step.path) as folder:
+            if step.old and step.new:
+                self._exchange_back(folder, step, content)
+            elif step.new:
+                self._take_away(folder, step)
+            else:
+                self._bring_back(folder, step, content)
+
+    def return_displaced(self, step: Step) -> None:
+        """Where somebody's own content was displaced by ours and a crash came, put it back in its place."""
+        if not step.old or self.look(step.path).sha256 != step.new:
+            return
+        if self.look(step.temporary_path).sha256 in ("", step.old, step.new):
+            return
+        with self._folder(step.path) as folder:
+            if step.new:
+                self._undo_exchange(folder, step)
+            else:
+                self._undo_vanish(folder, step)
+
+    # After the step
+
+    def tidy(self, step: Step) -> str:
+        """Remove what lies beside the file; the path of the copy where that was somebody else's work."""
+        try:
+            with self._folder(step.path) as folder:
+                with suppress(FileNotFoundError):
+                    self._disk.unlink(folder, step.restored)
+                kept = [self._tidy(folder, step, name) for name in (step.temporary, step.linked)]
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        return next((step.beside(name) for name in kept if name), "")
+
+    def discard(self, step: Step) -> None:
+        """Remove a temporary file that no journal knows of: its writer died over it."""
+        with suppress(OSError), self._folder(step.path) as folder:
+            self._disk.unlink(folder, step.temporary)
+
+    def remove_folders(self, folders: Iterable[str]) -> None:
+        """Remove the folders in which nothing is left, innermost first."""
+        for folder in folders:
+            with suppress(OSError), self._folder(folder) as parent:
+                self._disk.rmdir(parent, PurePosixPath(folder).name)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Force the entries of the folders of these paths to the disk, each folder once."""
+        for folder in dict.fromkeys(str(PurePosixPath(path).parent) for path in paths):
+            with suppress(FileNotFoundError, NotADirectoryError), self._folder(f"{folder}/x") as opened:
+                self._sync(opened)
+
+    # Inside
+
+    @contextmanager
+    def _folder(self, path: str) -> Iterator[int]:
+        """The folder of a path, opened step by step without following links."""
+        parts = PurePosixPath(path).parts
+        if not parts or ".." in parts or path.startswith("/"):
+            raise PathProblem(f"{path} is outside the workspace.", "outside_workspace", path)
+        with opened_folder(self._root.joinpath(*parts[:-1]), root=self._root) as folder:
+            yield folder
+
+    @contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        """Say what cannot be written in the words of the one who wanted it, not of the steps to it."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                raise
+            folder = os.path.dirname(path)
+            where = f"The folder {folder}" if folder else "The folder of the workspace"
+            message = f"{where} cannot be written ({error.strerror}), so {path} is as it was."
+            raise PathProblem(message, "protected_path", path) from error
+
+    @contextmanager
+    def _original(self, step: Step) -> Iterator[int | None]:
+        """The file whose owner and attributes the new one gets."""
+        if not step.like:
+            yield None
+            return
+        with self._folder(step.like) as folder:
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(PurePosixPath(step.like).name, flags, dir_fd=folder)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _put(self, folder: int, name: str, data: bytes, mode: int | None, like: int | None) -> int:
+        descriptor = self._disk.create(folder, name, 0o666 if mode is None else 0o600)
+        try:
+            self._disk.write(descriptor, data)
+            if like is not None:
+                _dress(descriptor, like)
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            self._disk.sync(descriptor)
+            return os.fstat(descriptor).st_mode & 0o7777
+        finally:
+            os.close(descriptor)
+
+    def _exchange(self, folder: int, step: Step) -> None:
+        try:
+            displaced_is_there = self._swap(folder, step.temporary, step)
+        except FileNotFoundError as error:
+            raise _stale(step.path) from error
+        if displaced_is_there and not step.is_base(look_at(step.temporary, folder)):
+            self._undo_exchange(folder, step)
+            raise _stale(step.path)
+
+    def _undo_exchange(self, folder: int, step: Step) -> None:
+        self._swap(folder, step.temporary, step)
+        came = look_at(step.temporary, folder)
+        if came.sha256 not in (step.new, ""):
+            # Two others wrote, one after the other: the later one stays in place, the earlier one beside it.
+            self._swap(folder, step.temporary, step)
+            self._keep(folder, step, step.temporary)
+
+    def _swap(self, folder: int, other: str, step: Step) -> bool:
+        """Exchange the file with another name; False where what was displaced could not be kept at all."""
+        try:
+            self._disk.exchange(folder, other, step.name)
+        except NotOffered:
+            return self._swap_in_steps(folder, other, step)
+        return True
+
+    def _swap_in_steps(self, folder: int, other: str, step: Step) -> bool:
+        # Who replaces the file by renaming between the look and the replacing is overwritten: it is this
+        # moment that the exchange of names does not have.
+        try:
+            self._disk.link(folder, step.name, step.linked)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError | FileExistsError):
+                raise
+            if not step.is_known(look_at(step.name, folder)):
+                raise _stale(step.path) from error
+            self._disk.replace(folder, other, step.name)
+            return False
+        self._disk.replace(folder, other, step.name)
+        self._disk.replace(folder, step.linked, other)
+        return True
+
+    def _appear(self, folder: int, step: Step) -> None:
+        try:
+            self._rename(folder, step.temporary, step.name)
         except FileExistsError as error:
-            raise PathProblem(f"{path} exists already. Read it first.", "file_exists", path) from error
-        os.unlink(temporary, dir_fd=folder)
-        _sync(folder)
+            message = f"{step.path} exists already. Read it first."
+            raise PathProblem(message, "file_exists", step.path) from error
+
+    def _vanish(self, folder: int, step: Step) -> None:
+        try:
+            self._rename(folder, step.name, step.temporary)
+        except FileNotFoundError as error:
+            raise _stale(step.path) from error
+        if not step.is_base(look_at(step.temporary, folder)):
+            self._undo_vanish(folder, step)
+            raise _stale(step.path)
+
+    def _undo_vanish(self, folder: int, step: Step) -> None:
+        try:
+            self._rename(folder, step.temporary, step.name)
+        except FileExistsError:
+            self._keep(folder, step, step.temporary)
+
+    def _rename(self, folder: int, name: str, to: str) -> None:
+        """Another name that nothing has yet."""
+        try:
+            self._disk.move(folder, name, to)
+        except NotOffered:
+            self._disk.link(folder, name, to)
+            self._disk.unlink(folder, name)
+
+    def _exchange_back(self, folder: int, step: Step, content: Callable[[str], bytes]) -> None:
+        name = step.temporary
+        if look_at(name, folder).sha256 != step.old:
+            name = step.restored
+            now = look_at(step.name, folder).mode
+            mode = now if step.old_mode == step.new_mode else step.old_mode
+            self._put(folder, name, content(step.old), mode, like=None)
+        if not self._swap(folder, name, step):
+            return
+        if look_at(name, folder).sha256 == step.new:
+            self._disk.unlink(folder, name)
+        else:
+            self._swap(folder, name, step)  # somebody wrote to it in this moment: theirs stays
+            self._disk.unlink(folder, name)
+
+    def _take_away(self, folder: int, step: Step) -> None:
+        self._rename(folder, step.name, step.temporary)
+        if look_at(step.temporary, folder).sha256 == step.new:
+            self._disk.unlink(folder, step.temporary)
+        else:
+            self._undo_vanish(folder, step)
+
+    def _bring_back(self, folder: int, step: Step, content: Callable[[str], bytes]) -> None:
+        name = step.temporary
+        if look_at(name, folder).sha256 != step.old:
+            name = step.restored
+            self._put(folder, name, content(step.old), step.old_mode, like=None)
+        with suppress(FileExistsError):  # somebody else has made one meanwhile: theirs stays
+            self._rename(folder, name, step.name)
+
+    def _tidy(self, folder: int, step: Step, name: str) -> str:
+        found = look_at(name, folder).sha256
+        if not found:
+            return ""
+        if found in (step.old, step.new):
+            self._disk.unlink(folder, name)
+            return ""
+        return self._keep(folder, step, name)
+
+    def _keep(self, folder: int, step: Step, name: str) -> str:
+        """Give what somebody else wrote a name of its own beside the file."""
+        stem = step.name.encode()[:LONGEST_NAME].decode(errors="ignore")
+        for number in range(1, 100):
+            copy = f"{stem}.conflict-{step.tail}" + (f"-{number}" if number > 1 else "")
+            with suppress(FileExistsError):
+                self._rename(folder, name, copy)
+                return copy
+        return name
+
+    def _sync(self, folder: int) -> None:
+        try:
+            descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        except PermissionError:
+            return  # a folder that may be written and not read cannot be forced to the disk
+        try:
+            self._disk.sync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
-def remove_file(root: Path, path: str, *, old_sha256: str) -> None:
-    """Take away the file with this hash."""
-    target = root / path
-    with _writing(path), opened_folder(target.parent, root=root) as folder:
-        if _sha256(target.name, folder) != old_sha256:
-            raise PathProblem(f"{path} was changed by somebody else just now.", "stale_file", path)
-        os.unlink(target.name, dir_fd=folder)
-        _sync(folder)
+def exchange_offered(root: Path, disk: Disk = DISK) -> bool:
+    """Whether names can be exchanged in this folder at once; tried with two files that are gone again."""
+    with opened_folder(root, root=root) as folder:
+        names = [f".{os.getpid()}-{number}.handrail-tmp" for number in (1, 2)]
+        try:
+            for name in names:
+                os.close(disk.create(folder, name, 0o600))
+            disk.exchange(folder, *names)
+        except NotOffered:
+            return False
+        finally:
+            for name in names:
+                with suppress(FileNotFoundError):
+                    disk.unlink(folder, name)
+    return True
 
 
-def discard_temporary(root: Path, path: str, change_id: str) -> None:
-    """Remove what a killed process left beside the file."""
-    with suppress(OSError), opened_folder((root / path).parent, root=root) as folder:
-        os.unlink(_temporary_name(change_id), dir_fd=folder)
+def _dress(descriptor: int, like: int) -> None:
+    """Owner and extended attributes of another file, as far as the system lets us."""
+    found = os.fstat(like)
+    if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):
+            os.fchown(descriptor, found.st_uid, found.st_gid)
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in os.listxattr(like):
+                with suppress(OSError):
+                    os.setxattr(descriptor, name, os.getxattr(like, name))
 
 
-@contextmanager
-def _writing(path: str) -> Iterator[None]:
-    """Say what cannot be written in the words of the one who wanted it, not of the steps to it."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise
-        folder = os.path.dirname(path)
-        where = f"The folder {folder}" if folder else "The folder of the workspace"
-        raise PathProblem(
-            f"{where} cannot be written ({error.strerror}), so {path} is as it was.", "protected_path", path
-        ) from error
-
-
-def _temporary_name(change_id: str) -> str:
-    return f".{change_id}.handrail-tmp"
-
-
-@contextmanager
-def _temporary(change_id: str, folder: int) -> Iterator[str]:
-    name = _temporary_name(change_id)
-    try:
-        yield name
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
-
-
-def _write(name: str, folder: int, data: bytes, *, like: os.stat_result | None) -> None:
-    descriptor = os.open(name, NEW, 0o666 if like is None else 0o600, dir_fd=folder)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        if like is not None:
-            if (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
-                with suppress(PermissionError):
-                    os.fchown(descriptor, like.st_uid, like.st_gid)
-            os.fchmod(descriptor, like.st_mode & 0o7777)
-        os.fsync(descriptor)
-
-
-def _sha256(name: str, folder: int) -> str:
-    with os.fdopen(os.open(name, READ, dir_fd=folder), "rb") as file:
-        # What is larger was not made by us, and any hash says so.
-        return hashlib.sha256(file.read(WHOLE_LIMIT + 1)).hexdigest()
-
-
-def _sync(folder: int) -> None:
-    descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _stale(path: str) -> PathProblem:
+    return PathProblem(
+        f"{path} was changed by somebody else just now. Read it again, then repeat the change.",
+        "stale_file",
+        path,
+    )

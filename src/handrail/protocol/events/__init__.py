@@ -12,7 +12,15 @@ from handrail.protocol.events.approvals import (
     QuestionAsked,
 )
 from handrail.protocol.events.base import Delta, EventBase, Recorded
-from handrail.protocol.events.changes import ChangeAbandoned, ChangeApplied, ChangePrepared
+from handrail.protocol.events.changes import (
+    ChangeAbandoned,
+    ChangeApplied,
+    ChangePrepared,
+    CopyKept,
+    Redone,
+    RewindRefused,
+    Rewound,
+)
 from handrail.protocol.events.checks import AttemptStarted, CheckFinished, CheckStarted
 from handrail.protocol.events.context import Compacted, CompactionUndone, SideAnswered, SideAsked
 from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
@@ -53,6 +61,10 @@ Event = Annotated[
     | ChangePrepared
     | ChangeApplied
     | ChangeAbandoned
+    | CopyKept
+    | Rewound
+    | Redone
+    | RewindRefused
     | CheckStarted
     | CheckFinished
     | AttemptStarted
@@ -82,6 +94,7 @@ __all__ = [
     "CheckStarted",
     "Compacted",
     "CompactionUndone",
+    "CopyKept",
     "Delta",
     "Event",
     "EventBase",
@@ -92,8 +105,11 @@ __all__ = [
     "QuestionAnswered",
     "QuestionAsked",
     "Recorded",
+    "Redone",
     "RequestFailed",
     "RequestStarted",
+    "RewindRefused",
+    "Rewound",
     "SessionCopied",
     "SessionDeleted",
     "SessionRenamed",

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import FileChange
+from handrail.protocol.values import FileChange, FileConflict
 
 
 class ChangePrepared(EventBase):
@@ -14,6 +14,19 @@ class ChangePrepared(EventBase):
     change_id: str
     call_id: str
     files: tuple[FileChange, ...]
+    by: Literal["agent", "user", "rollback", "command"] = "agent"
+    takes_back: tuple[str, ...] = ()
+    """Ids of the change sets that this one takes back."""
+    folders: tuple[str, ...] = ()
+    """Made for the new files, outermost first."""
+    emptied: tuple[str, ...] = ()
+    """Removed again where nothing is left in them, innermost first."""
+    model: str = ""
+    cost_usd: float | None = None
+    intent: str = ""
+    mutation_class: str = ""
+    todo: str = ""
+    """The todo that applying completes."""
 
 
 class ChangeApplied(EventBase):
@@ -27,3 +40,47 @@ class ChangeAbandoned(EventBase):
     type: Literal["change_abandoned"] = "change_abandoned"
     change_id: str
     why: str
+
+
+class CopyKept(EventBase):
+    """Somebody wrote to a file at the very moment it was changed: what they wrote is in a copy beside it."""
+
+    type: Literal["copy_kept"] = "copy_kept"
+    change_id: str
+    path: str
+    copy_path: str
+
+
+class Rewound(EventBase):
+    """Change sets were taken back, or messages set aside, or both. A later `Redone` may name it."""
+
+    type: Literal["rewound"] = "rewound"
+    request_id: str
+    change_id: str = ""
+    """The change set that took the others back; empty where no file had to change."""
+    keep: int | None = None
+    """The model is shown the conversation up to this event and nothing after it; None: all of it."""
+    turns: int = 0
+    """How many turns it is then shown."""
+    detail: str = ""
+    """For the user: what was not taken back, and why."""
+
+
+class Redone(EventBase):
+    """A rewind was itself taken back."""
+
+    type: Literal["redone"] = "redone"
+    request_id: str
+    rewind_id: str
+    """The `request_id` of the rewind."""
+    change_id: str = ""
+    detail: str = ""
+
+
+class RewindRefused(EventBase):
+    """Nothing was taken back."""
+
+    type: Literal["rewind_refused"] = "rewind_refused"
+    request_id: str
+    why: str
+    conflicts: tuple[FileConflict, ...] = ()

@@ -1,0 +1,120 @@
+"""Three versions of a text made one: what two sides changed of a common base, line by line."""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+MOST_LINES = 20_000
+"""Comparing longer texts would take longer than anybody waits."""
+
+
+class Clash(NamedTuple):
+    """Lines that both sides changed, each in its own way."""
+
+    line: int
+    """Where they begin in `ours`, from 1."""
+    base: bytes
+    ours: bytes
+    theirs: bytes
+
+
+class Merged(NamedTuple):
+    data: bytes
+    """All that could be made one; where there are clashes, with `ours` in their place."""
+    clashes: tuple[Clash, ...]
+
+
+class Region(NamedTuple):
+    """Lines `start` to `end` of the base became `first` to `last` of one side."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged | None:
+    """The text with the changes of both sides; None where they cannot be compared by lines."""
+    texts = [_lines(text) for text in (base, ours, theirs)]
+    if any(b"\0" in text for text in (base, ours, theirs)) or max(map(len, texts)) > MOST_LINES:
+        return None
+    return _merge(*texts)
+
+
+def _merge(base: list[bytes], ours: list[bytes], theirs: list[bytes]) -> Merged:
+    parts: list[bytes] = []
+    clashes: list[Clash] = []
+    at = 0
+    for mine, other in _overlaps(_changed(base, ours), _changed(base, theirs)):
+        start = min(region.start for region in (*mine, *other))
+        end = max(region.end for region in (*mine, *other))
+        parts += base[at:start]
+        was = b"".join(base[start:end])
+        one = b"".join(_side(mine, start, end, base, ours))
+        two = b"".join(_side(other, start, end, base, theirs))
+        if one == was:
+            parts.append(two)
+        else:
+            parts.append(one)
+            if two not in (one, was):
+                line = mine[0].first - (mine[0].start - start) + 1
+                clashes.append(Clash(line, was, one, two))
+        at = end
+    parts += base[at:]
+    return Merged(b"".join(parts), tuple(clashes))
+
+
+def _side(
+    regions: Sequence[Region], start: int, end: int, base: Sequence[bytes], side: Sequence[bytes]
+) -> list[bytes]:
+    """What lines `start` to `end` of the base are on one side."""
+    lines: list[bytes] = []
+    at = start
+    for region in regions:
+        lines += [*base[at : region.start], *side[region.first : region.last]]
+        at = region.end
+    return [*lines, *base[at:end]]
+
+
+def _overlaps(
+    ours: list[Region], theirs: list[Region]
+) -> Iterator[tuple[tuple[Region, ...], tuple[Region, ...]]]:
+    """Changes of both sides in order, those that touch one another together."""
+    waiting = sorted(
+        [(region, 0) for region in ours] + [(region, 1) for region in theirs],
+        key=lambda item: (item[0].start, item[0].end),
+    )
+    group: tuple[list[Region], list[Region]] = ([], [])
+    end = -1
+    for region, side in waiting:
+        # Touching counts: two insertions at one place have no order that anybody could know.
+        if end >= 0 and region.start > end:
+            yield tuple(group[0]), tuple(group[1])
+            group = ([], [])
+        group[side].append(region)
+        end = max(end, region.end)
+    if group[0] or group[1]:
+        yield tuple(group[0]), tuple(group[1])
+
+
+def _changed(base: list[bytes], side: list[bytes]) -> list[Region]:
+    """Where one side differs from the base; what both have at both ends is not looked at again."""
+    head = 0
+    while head < min(len(base), len(side)) and base[head] == side[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(base), len(side)) - head and base[-1 - tail] == side[-1 - tail]:
+        tail += 1
+    matcher = SequenceMatcher(
+        isjunk=None, a=base[head : len(base) - tail], b=side[head : len(side) - tail], autojunk=False
+    )
+    return [
+        Region(start + head, end + head, first + head, last + head)
+        for tag, start, end, first, last in matcher.get_opcodes()
+        if tag != "equal"
+    ]
+
+
+def _lines(text: bytes) -> list[bytes]:
+    lines = text.split(b"\n")
+    return [*(line + b"\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]

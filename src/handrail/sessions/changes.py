@@ -1,0 +1,142 @@
+"""The change sets of a session, oldest first: a fold of its events, made when somebody asks for it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.events import (
+    ChangeAbandoned,
+    ChangeApplied,
+    ChangePrepared,
+    CheckFinished,
+    Recorded,
+    SessionCopied,
+    TurnStarted,
+    UserMessage,
+)
+from handrail.protocol.ids import session_stream
+from handrail.sessions.handle import recorded
+from handrail.storage.log import Log
+
+PAGE = 500
+SPOKEN = {
+    "change_prepared",
+    "change_applied",
+    "change_abandoned",
+    "check_finished",
+    "session_copied",
+    "turn_started",
+    "user_message",
+}
+
+Status = Literal["applied", "taken back", "not applied", "unfinished", "elsewhere"]
+
+
+@dataclass(slots=True)
+class Change:
+    """A change set with what has become of it."""
+
+    prepared: ChangePrepared
+    seq: int
+    at: float
+    turn: int
+    status: Status = "unfinished"
+    """`elsewhere`: applied in the session that this one was imported from, which had other files."""
+    why: str = ""
+    """Of one that was not applied."""
+    taken_back_by: str = ""
+    verified: bool | None = None
+    """Whether the check of its turn passed after it; None without one."""
+
+    @property
+    def id(self) -> str:
+        return self.prepared.change_id
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it has changed files here, be it that another set took it back."""
+        return self.status in ("applied", "taken back")
+
+
+def changes_of(log: Log, session_id: str) -> list[Change]:
+    """All change sets of a session, each with its outcome."""
+    found: dict[str, Change] = {}
+    turn = 0
+    for one in _spoken(log, session_id):
+        match one.event:
+            case TurnStarted(number=number):
+                turn = number
+            case ChangePrepared() as prepared:
+                found[prepared.change_id] = Change(prepared, one.seq, one.at, turn)
+            case ChangeApplied(change_id=change_id) if change_id in found:
+                _applied(found, found[change_id])
+            case ChangeAbandoned(change_id=change_id, why=why) if change_id in found:
+                found[change_id].status, found[change_id].why = "not applied", why
+            case CheckFinished(turn_id=turn_id, passed=passed):
+                for change in found.values():
+                    if change.prepared.turn_id == turn_id:
+                        change.verified = passed
+            case SessionCopied(how="import"):
+                for change in found.values():
+                    change.status = "elsewhere" if change.in_place else change.status
+    return list(found.values())
+
+
+def find_change(changes: Sequence[Change], text: str) -> Change:
+    """The change set that is meant: an id, or the end of one; the last when empty."""
+    if not changes:
+        raise UsageProblem("No file was changed in this session.")
+    if not text:
+        return changes[-1]
+    matching = [change for change in changes if change.id == text]
+    matching = matching or [change for change in changes if change.id.endswith(text)]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
+        raise UsageProblem(
+            f"No change set of this session is called {text!r}; `handrail changes` lists them."
+        )
+    listed = ", ".join(change.id for change in matching[:5])
+    raise UsageProblem(f"{text!r} means {len(matching)} change sets: {listed}. Give more of the id.")
+
+
+def message_seq(log: Log, session_id: str, message_id: str) -> int:
+    """Where a message of the user's stands in the log."""
+    for one in _spoken(log, session_id):
+        if isinstance(one.event, UserMessage) and one.event.message_id == message_id:
+            return one.seq
+    raise UsageProblem(f"No message of this session has the id {message_id!r}.")
+
+
+def message_before(log: Log, session_id: str, seq: int) -> int:
+    """Where the message stands that led to an event."""
+    found = 0
+    for one in _spoken(log, session_id):
+        if one.seq > seq:
+            break
+        if isinstance(one.event, UserMessage) and not one.event.steering:
+            found = one.seq
+    return found
+
+
+def _applied(found: dict[str, Change], change: Change) -> None:
+    change.status = "applied"
+    for each in change.prepared.takes_back:
+        if each in found:
+            _turn_over(found, found[each], by=change.id)
+
+
+def _turn_over(found: dict[str, Change], change: Change, by: str) -> None:
+    """What takes back a change set that itself took others back brings those to life again."""
+    change.status, change.taken_back_by = "taken back", by
+    for each in change.prepared.takes_back:
+        if each in found and found[each].taken_back_by == change.id:
+            found[each].status, found[each].taken_back_by = "applied", ""
+
+
+def _spoken(log: Log, session_id: str) -> Iterator[Recorded]:
+    after = 0
+    while rows := log.read(session_stream(session_id), after=after, limit=PAGE):
+        yield from (recorded(row) for row in rows if row.type in SPOKEN)
+        after = rows[-1].seq
