@@ -118,11 +118,11 @@ def test_situation_names_files_that_somebody_else_changed(tmp_path: Path) -> Non
     sha256 = workspace.sha256("a.py")
     assert sha256
     state.files.saw((FileSeen(path="a.py", sha256=sha256, how="agent"),), 1)
-    assert situation(state, workspace, now=0.0) == ""
+    assert situation(state, workspace, now=0.0, dated=True) == ""
     (tmp_path / "a.py").write_text("2")
-    assert "a.py" in situation(state, workspace, now=0.0)
+    assert "a.py" in situation(state, workspace, now=0.0, dated=True)
     (tmp_path / "a.py").unlink()
-    assert "a.py (deleted)" in situation(state, workspace, now=0.0)
+    assert "a.py (deleted)" in situation(state, workspace, now=0.0, dated=True)
 
 
 def test_a_file_that_grew_beyond_reading_has_changed_and_a_large_one_seen_in_part_has_not(

@@ -19,10 +19,12 @@ from handrail.models.base import (
     ToolSpec,
     UserTurn,
 )
-from handrail.models.one_action import ActionReader, OneActionModel, as_one_action
+from handrail.models.connections import connections
+from handrail.models.one_action import ActionReader, OneActionModel, as_one_action, as_rewriting
+from handrail.models.openai import request_body
 from handrail.models.reading import collect
 from handrail.models.scripted import ScriptedModel
-from handrail.protocol.values import ToolCall
+from handrail.protocol.values import Excerpt, ToolCall
 
 pytestmark = pytest.mark.anyio
 
@@ -83,14 +85,33 @@ async def test_action_becomes_a_call_and_answer_becomes_text() -> None:
     assert (answer.text, answer.calls, answer.finish) == ("Hi", (), "stop")
 
 
-async def test_line_that_is_chosen_becomes_an_edit_as_far_indented_as_it_was() -> None:
-    asked = replace(request(), tools=(), lines=(("a.py", "    return 1"), ("a.py", "x = 2")))
-    assert as_one_action(asked).output_schema["properties"]["line"] == {"enum": ["    return 1", "x = 2"]}  # type: ignore[index]
-    chosen = json.dumps({"action": "fix", "why": "", "line": "    return 1", "new": "return 2"})
-    answer = await collect(OneActionModel(ScriptedModel([{"text": [chosen]}])).stream(asked))
+EXCERPT = Excerpt(path="a.py", name="f", text="def f():\n    return 1\n", kept="def f():\n")
+
+
+def test_rewriting_is_begun_with_the_lines_that_stay_and_ends_with_the_code() -> None:
+    asked = as_rewriting(request(), EXCERPT)
+    assert asked.begun == "```python\ndef f():\n"
+    assert asked.stop == ("```",)
+    body = request_body(connections({})["ollama"], "m", asked)
+    assert body["messages"][-1] == {"role": "assistant", "content": asked.begun}
+    assert body["stop"] == ["```"]
+
+
+@pytest.mark.parametrize("written", ["    return 2", "    return 2\n", "    return 2\n```\nThat is it."])
+async def test_code_that_goes_on_from_them_becomes_an_edit_of_just_that_part(written: str) -> None:
+    model = OneActionModel(ScriptedModel([{"text": [written[:7], written[7:]]}]))
+    answer = await collect(model.stream(replace(request(), tools=(), rewrite=EXCERPT)))
     (call,) = answer.calls
-    assert (call.name, call.arguments["path"]) == ("edit", "a.py")
-    assert call.arguments["edits"] == [{"search": "\n    return 1\n", "replace": "\n    return 2\n"}]
+    assert (answer.text, call.name, call.arguments["path"]) == ("", "edit", "a.py")
+    assert call.arguments["edits"] == [{"search": EXCERPT.text, "replace": "def f():\n    return 2\n"}]
+
+
+@pytest.mark.promise("EMB-18")
+@pytest.mark.parametrize(("written", "finish"), [("    return 2", "length"), (" \n", "stop")])
+async def test_code_that_was_cut_off_or_is_none_changes_nothing(written: str, finish: str) -> None:
+    model = OneActionModel(ScriptedModel([{"text": [written], "finish": finish}]))
+    answer = await collect(model.stream(replace(request(), tools=(), rewrite=EXCERPT)))
+    assert (answer.calls, answer.finish) == ((), finish)
 
 
 async def test_action_that_was_cut_off_is_no_call() -> None:

@@ -49,7 +49,7 @@ def assemble(
         paths=prompt.paths,
         writable=prompt.writable,
         writing=prompt.writing,
-        lines=prompt.lines,
+        rewrite=prompt.rewrite,
         max_output_tokens=output_tokens(capabilities.context_window, max_output),
         deadlines=deadlines,
         temperature=temperature,

@@ -1,11 +1,13 @@
 """What comes with every request of a turn."""
 
+import re
 from typing import NamedTuple
 
 from handrail.models.base import ToolSpec
+from handrail.protocol.values import Excerpt
 
-FILE_EVERY = 4
-"""Small models are much better at one line than at a file; some things need more than a line."""
+REWRITING = "You are a careful programmer. Fix the bug with the smallest change."
+IS_TEST = re.compile(r"(^|[/_.-])(tests?|spec)([/_.-]|$)")
 
 
 class Prompt(NamedTuple):
@@ -16,13 +18,8 @@ class Prompt(NamedTuple):
     paths: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     writing: tuple[str, ...] = ()
-    lines: tuple[tuple[str, str], ...] = ()
-    """(path, text) of lines of which one can be replaced."""
+    rewrite: Excerpt | None = None
 
-    def for_attempt(self, number: int) -> "Prompt":
-        """One thing asked at a time: a better line, and in every fourth attempt a better file."""
-        if not self.lines or number == 0:
-            return self._replace(lines=())
-        if number % FILE_EVERY:
-            return self._replace(tools=())
-        return self._replace(tools=tuple(tool for tool in self.tools if tool.name in self.writing), lines=())
+    def rewriting(self, excerpt: Excerpt | None) -> "Prompt":
+        """One thing asked at a time: only a better text for this part of a file, if there is one."""
+        return self if excerpt is None else self._replace(system=REWRITING, tools=(), rewrite=excerpt)

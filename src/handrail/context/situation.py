@@ -10,12 +10,12 @@ SHOWN_TODOS = 20
 TODO_CAP = 100
 
 
-def situation(state: State, workspace: Workspace, now: float) -> str:
-    """A short block: date and mode when new, files that changed since the model saw them, open todos."""
+def situation(state: State, workspace: Workspace, now: float, *, dated: bool) -> str:
+    """A short block: date and mode when new and wanted, files changed since it saw them, open todos."""
     lines = []
-    if state.turns == 0:
+    if state.turns == 0 and dated:
         lines.append(f"Date: {time.strftime('%Y-%m-%d', time.localtime(now))}. Mode: {state.mode}.")
-    elif state.mode_said != state.mode:
+    elif dated and state.mode_said != state.mode:
         lines.append(f"Mode is now: {state.mode}.")
     changed = changed_files(state, workspace)
     if changed:

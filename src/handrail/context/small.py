@@ -1,14 +1,10 @@
 """What a small model is shown: a short prompt, three actions, and the files that matter, found by code."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 
-from handrail.context.mentions import Attached, attach_files
-from handrail.context.prompt import Prompt
+from handrail.context.prompt import IS_TEST, Prompt
 from handrail.models.base import ToolSpec
-from handrail.protocol.errors import PathProblem
 from handrail.workspace.files import Workspace
 from handrail.workspace.walk import walk
 
@@ -25,15 +21,6 @@ WRITING = ("write",)
 LISTED_PATHS, DEPTH = 60, 3
 LARGEST_WRITTEN = 6_000
 """Bytes of a file that a small model can be trusted to repeat as a whole."""
-ATTACHED = 2_600
-"""Characters of files shown at once: a small model reads some sixty tokens a second."""
-IS_TEST = re.compile(r"(^|[/_.-])(tests?|spec)([/_.-]|$)")
-NO_STATEMENT = re.compile(
-    r"(def|class|async def|function|import|from|module|export|const \w+ = require|else|try|finally)\b"
-    r"|[#/*@]|\w+\(.*\) \{$"
-)
-QUOTES = ('"""', "'''")
-MOST_LINES = 80
 SOURCE = re.compile(r"\.(py|js|ts|mjs|cjs|go|rs|c|h|cpp|java|rb|sh|json|toml|txt|md|html|css)$")
 
 
@@ -55,33 +42,4 @@ def small_prompt(workspace: Workspace, tools: Sequence[ToolSpec], *, checked: bo
         paths=tuple(entry.path for entry in entries),
         writable=tuple(writable),
         writing=WRITING,
-        lines=statement_lines(workspace, writable) if checked else (),
     )
-
-
-def statement_lines(workspace: Workspace, paths: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Lines that do something, each with its file: headers, comments and lines that stand twice left out."""
-    found: list[tuple[str, str]] = []
-    for path in paths:
-        with suppress(PathProblem):
-            quoted = False
-            for line in workspace.read(workspace.resolve(path)).text.splitlines():
-                text = line.strip()
-                if text.startswith(QUOTES):
-                    quoted = text[3:].count(text[:3]) == 0 and not quoted
-                elif not quoted and len(text) > 2 and not NO_STATEMENT.match(text):
-                    found.append((path, line))
-                elif quoted and text.endswith(QUOTES):
-                    quoted = False
-    counts = Counter(line for _, line in found)
-    return tuple((path, line) for path, line in found if counts[line] == 1)[:MOST_LINES]
-
-
-def attach_relevant(workspace: Workspace, prompt: Prompt, output: str) -> Attached:
-    """The files that a check's output names, then the others that may be changed, as many as fit."""
-
-    def place(path: str) -> tuple[bool, bool]:
-        return (path not in output and path.rpartition("/")[2] not in output, path not in prompt.writable)
-
-    candidates = [path for path in prompt.paths if path in prompt.writable or not place(path)[0]]
-    return attach_files(sorted(candidates, key=place), workspace, ATTACHED, how="auto")

@@ -4,18 +4,17 @@ from collections.abc import Awaitable, Callable
 
 from handrail.changes.apply import apply
 from handrail.changes.rollback import back, plan_back
-from handrail.context.mentions import Attached
+from handrail.context.briefing import Attempt, Briefing
 from handrail.engine.ending import Ending
 from handrail.protocol.errors import LostHold, PathProblem
 from handrail.protocol.events import AttemptStarted, CheckFinished
 from handrail.sessions.handle import Session
+from handrail.sessions.transcript import Said
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.checking import Checker
 from handrail.workspace.files import Workspace
 
 FIRST, STEP, WARMEST = 0.3, 0.15, 1.0
-NOW = "The check `{command}` {verdict} now:\n{output}"
-FAILED_BEFORE = "An earlier answer was tried and taken back; with it the check gave:\n{output}"
 
 
 class Attempts:
@@ -26,13 +25,13 @@ class Attempts:
         session: Session,
         workspace: Workspace,
         checker: Checker,
-        attach: Callable[[str], Attached],
+        brief: Callable[[Attempt], Briefing],
     ) -> None:
-        """`attach` gives the files that go with the output of a failing check."""
+        """`brief` says what an attempt begins with."""
         self._session = session
         self._workspace = workspace
         self._checker = checker
-        self._attach = attach
+        self._brief = brief
 
     async def until_passed(self, answer: Callable[[], Awaitable[Ending]]) -> Ending:
         """Answered when the check passed; otherwise the files are as they were, and the ending says so."""
@@ -52,22 +51,23 @@ class Attempts:
         return self._unverified(ending, left)
 
     def _begin(self, number: int, before: CheckFinished, failed: CheckFinished | None) -> None:
-        verdict = "passes" if before.passed else "fails"
-        parts = [NOW.format(command=self._turn.check, verdict=verdict, output=before.content)]
-        if failed:
-            parts.append(FAILED_BEFORE.format(output=failed.content))
-        attached = self._attach(before.content)
-        words = "[" + "\n\n".join(parts) + "]"
+        briefing = self._brief(Attempt(number, self._task(), self._turn.check, before, failed))
         self._session.append(
             AttemptStarted(
                 turn_id=self._turn.turn_id,
                 number=number,
                 temperature=temperature(number),
                 keep=self._turn.message_seq,
-                text=f"{attached.text}\n\n{words}" if attached.text else words,
-                files=attached.files,
+                text=briefing.text,
+                files=briefing.files,
+                rewrite=briefing.rewrite,
             )
         )
+
+    def _task(self) -> str:
+        """What the user asked for."""
+        said = (entry for entry in self._session.transcript if entry.seq == self._turn.message_seq)
+        return next((entry.words for entry in said if isinstance(entry, Said)), "")
 
     async def _check(self, attempt: int) -> CheckFinished:
         return await self._checker.check(self._turn.check, self._turn.turn_id, attempt)

@@ -254,7 +254,8 @@ class Runner:
         can = self._model.capabilities if self._model else Capabilities(images=True)
         cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
         attached = attach_mentions(command.text, self.workspace, cap, command.images)
-        now = "" if steering else situation(self.session.state, self.workspace, time.time())
+        dated = not can.one_action  # a small model reads slowly, and makes nothing of it
+        now = "" if steering else situation(self.session.state, self.workspace, time.time(), dated=dated)
         mapped = MapPart() if steering else self.maker.map.part(self.session.state, command.text, can)
         images = (*command.images, *(each.image for each in attached.images))
         event = UserMessage(

@@ -111,7 +111,7 @@ class Turn:
 
     def _request(self, model: Model) -> Request:
         return assemble(
-            prompt=self.prompt.for_attempt(self._turn.attempt),
+            prompt=self.prompt.rewriting(self._turn.rewrite),
             cut=self.session.state.cut,
             transcript=self.compacting.shown(model),
             capabilities=model.capabilities,

@@ -5,18 +5,19 @@ import platform
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from handrail.config.settings import Settings
 from handrail.context.assemble import assemble
+from handrail.context.briefing import Attempt, Briefing, brief
 from handrail.context.budget import shown_characters
 from handrail.context.images import MOST_SHOWN, Stored
 from handrail.context.map.repository_map import RepositoryMap
-from handrail.context.mentions import Attached
 from handrail.context.notes import project_notes
 from handrail.context.prompt import Prompt
 from handrail.context.prompts import system_prompt
-from handrail.context.small import attach_relevant, small_prompt
+from handrail.context.rewriting import brief_small
+from handrail.context.small import small_prompt
 from handrail.engine.answerers import Answerers
 from handrail.engine.asking import Asking, Retries
 from handrail.engine.asking_user import SessionAsker
@@ -99,7 +100,7 @@ class Turns:
                 session,
                 self._workspace,
                 Checker(session, self._workspace, self._toolbox.run_tool, secrets),
-                attach=self._attach(prompt),
+                brief=self._brief(prompt),
             ),
             compacting=await self._compacting(session, models, prompt, stored),
             stored=stored,
@@ -152,11 +153,9 @@ class Turns:
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
         return Prompt(system_prompt(str(self._workspace.root), platform.system(), notes), tools)
 
-    def _attach(self, prompt: Prompt) -> Callable[[str], Attached]:
-        """What goes with a check's output: a small model is given the files, others read them."""
-        if not prompt.paths:
-            return lambda _: Attached("", ())
-        return lambda output: attach_relevant(self._workspace, prompt, output)
+    def _brief(self, prompt: Prompt) -> Callable[[Attempt], Briefing]:
+        """What an attempt begins with: a small model is given the files, others read them."""
+        return partial(brief_small, self._workspace, prompt) if prompt.paths else brief
 
 
 def price(model: Model, usage: Usage) -> float | None:

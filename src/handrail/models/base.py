@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from handrail.protocol.values import ToolCall, Usage
+from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 Finish = Literal["stop", "tool_calls", "length", "filtered"]
 
@@ -83,8 +83,12 @@ class Request:
     writable: tuple[str, ...] = ()
     """Those of them that `writing` tools may name."""
     writing: tuple[str, ...] = ()
-    lines: tuple[tuple[str, str], ...] = ()
-    """(path, text) of lines of which one can be replaced; each text stands in one place only."""
+    rewrite: Excerpt | None = None
+    """All that a small model is asked for: a better text for this part of a file."""
+    begun: str = ""
+    """The beginning of the answer, for models that go on from it (llama.cpp does)."""
+    stop: tuple[str, ...] = ()
+    """Texts at which the answer ends; they do not belong to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
-"""One action at a time: a small model answers with one JSON object of a closed schema.
+"""One action at a time: a small model answers with one JSON object of a closed schema, or rewrites one thing.
 
 The tools of a request become actions with flat fields, and `answer` is the action that ends the turn. The
 schema is a grammar for the server, so what comes is always readable; paths can only be ones that there are.
+Code is not written well inside of JSON: a request to rewrite a part of a file is answered by a code block.
 """
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from handrail.models.base import (
@@ -27,12 +27,15 @@ from handrail.models.base import (
     UserTurn,
 )
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import ToolCall
+from handrail.protocol.values import Excerpt, ToolCall
 
 HOW = "\nAnswer with one JSON object, one of:\n{actions}"
-ANSWER, WHY, FIX = "answer", "why", "fix"
+ANSWER, WHY = "answer", "why"
 THOUGHT = {"type": "string", "maxLength": 200}
-FIX_SHAPE = '{"action": "fix", "why": "...", "line": "...", "new": "..."}: Replace one wrong line.'
+FENCE = "```"
+LANGUAGES = {"py": "python", "js": "javascript", "mjs": "javascript", "cjs": "javascript", "ts": "typescript"}
+LONGEST_REWRITE = 800
+"""Tokens: what a small model goes on writing after that is not the code it was asked for."""
 
 
 class OneActionModel:
@@ -50,8 +53,9 @@ class OneActionModel:
         return self._inner.capabilities._replace(one_action=True)
 
     async def stream(self, request: Request) -> AsyncGenerator[Part, None]:
-        reader = ActionReader({line: path for path, line in request.lines})
-        async with aclosing(self._inner.stream(as_one_action(request))) as parts:
+        reader = ActionReader() if request.rewrite is None else RewriteReader(request.rewrite)
+        asked = as_one_action(request) if request.rewrite is None else as_rewriting(request, request.rewrite)
+        async with aclosing(self._inner.stream(asked)) as parts:
             async for part in parts:
                 match part:
                     case Text(text):
@@ -70,10 +74,7 @@ class OneActionModel:
 def as_one_action(request: Request) -> Request:
     """The same request, its tools as actions of one schema and its calls and results as plain words."""
     shapes = [_shape(tool) for tool in request.tools]
-    if request.lines:
-        shapes.append(FIX_SHAPE)
-    else:
-        shapes.append(f'{{"action": "{ANSWER}", "text": "..."}}')
+    shapes.append(f'{{"action": "{ANSWER}", "text": "..."}}')
     return replace(
         request,
         system=request.system + HOW.format(actions="\n".join(shapes)),
@@ -83,11 +84,18 @@ def as_one_action(request: Request) -> Request:
     )
 
 
+def as_rewriting(request: Request, excerpt: Excerpt) -> Request:
+    """The same request, its answer begun with the lines that stay, in a code block that ends it."""
+    return replace(
+        request,
+        begun=f"{FENCE}{code_language(excerpt.path)}\n{excerpt.kept}",
+        stop=(FENCE,),
+        max_output_tokens=min(request.max_output_tokens, LONGEST_REWRITE),
+    )
+
+
 def schema_of(request: Request) -> dict[str, Any]:
     """What an answer can be: an action with its fields, in this order."""
-    if request.lines:
-        lines = {"enum": [line for _, line in request.lines]}
-        return _object(FIX, {WHY: THOUGHT, "line": lines, "new": {"type": "string"}})
     actions = [_action(tool, request) for tool in request.tools]
     actions.append(_object(ANSWER, {"text": {"type": "string"}}))
     return {"oneOf": actions}
@@ -134,9 +142,7 @@ class ActionReader:
 
     OPENING = f'{{"action":"{ANSWER}","text":"'
 
-    def __init__(self, lines: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`lines` says in which file each line stands that can be replaced."""
-        self._lines = lines
+    def __init__(self) -> None:
         self._written = ""
         self._shown = 0
 
@@ -158,24 +164,11 @@ class ActionReader:
                 yield Text(said[self._shown :])
             yield Finished(reason)
             return
-        if action["action"] == FIX:
-            yield CallPart(self._fix(str(action.get("line", "")), str(action.get("new", ""))))
-            yield Finished("tool_calls")
-            return
         arguments = {field: value for field, value in action.items() if field not in ("action", WHY)}
         if isinstance(arguments.get("text"), str):
             arguments["text"] = _without_fence(arguments["text"])
         yield CallPart(ToolCall(id=new_id("call"), name=str(action["action"]), arguments=arguments))
         yield Finished("tool_calls")
-
-    def _fix(self, line: str, new: str) -> ToolCall:
-        """The edit that replaces a line; what a model forgets most is how far it was indented."""
-        indent = line[: len(line) - len(line.lstrip())]
-        # With the breaks around it, a line is not found again inside another one.
-        edits = [{"search": f"\n{line}\n", "replace": f"\n{indent}{new.strip()}\n"}]
-        return ToolCall(
-            id=new_id("call"), name="edit", arguments={"path": self._lines.get(line, ""), "edits": edits}
-        )
 
     def _action(self) -> dict[str, Any] | None:
         try:
@@ -193,6 +186,37 @@ class ActionReader:
         if not opened.startswith('"'):
             return ""
         return _unescaped(opened[1:])
+
+
+class RewriteReader:
+    """Reads the code that goes on from the lines that stay; nothing of it is shown before it is an edit."""
+
+    def __init__(self, excerpt: Excerpt) -> None:
+        self._excerpt = excerpt
+        self._written = ""
+
+    def feed(self, piece: str) -> str:
+        self._written += piece
+        return ""
+
+    def end(self, reason: Finish) -> Iterator[Part]:
+        """The edit, and how it ended; code that was cut off is only words."""
+        body = self._written.partition(FENCE)[0].rstrip()
+        if reason != "stop" or not body:
+            yield Text(self._written)
+            yield Finished(reason)
+            return
+        break_ = "\n" if self._excerpt.text.endswith("\n") else ""
+        edit = {"search": self._excerpt.text, "replace": f"{self._excerpt.kept}{body}{break_}"}
+        arguments = {"path": self._excerpt.path, "edits": [edit]}
+        yield CallPart(ToolCall(id=new_id("call"), name="edit", arguments=arguments))
+        yield Finished("tool_calls")
+
+
+def code_language(path: str) -> str:
+    """What a code block of this file is called."""
+    ending = path.rpartition(".")[2]
+    return LANGUAGES.get(ending, ending if ending.isalnum() and ending != path else "")
 
 
 def _without_fence(text: str) -> str:

@@ -74,6 +74,10 @@ def request_body(connection: Connection, model: str, request: Request) -> dict[s
     system = [{"role": "system", "content": request.system}] if request.system else []
     name = f"{connection.name}/{model}"
     body["messages"] = [*system, *_messages(name, request.messages)]
+    if request.begun:
+        body["messages"].append({"role": "assistant", "content": request.begun})
+    if request.stop:
+        body["stop"] = list(request.stop)
     body[connection.output_limit] = request.max_output_tokens
     if request.temperature is not None and not NO_SAMPLING.match(model):
         body["temperature"] = request.temperature

@@ -58,6 +58,18 @@ class FileSeen(Value):
     whole: bool = True
 
 
+class Excerpt(Value):
+    """A part of a file that one answer is to rewrite: a function, or all of a small file."""
+
+    path: str
+    name: str
+    """Empty for all of the file."""
+    text: str
+    """As it stands in the file."""
+    kept: str
+    """Its first lines, which stay as they are."""
+
+
 ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
 

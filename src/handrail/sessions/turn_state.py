@@ -20,7 +20,7 @@ from handrail.protocol.events import (
     ToolFinished,
     ToolStarted,
 )
-from handrail.protocol.values import ToolCall, Usage
+from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 REMEMBERED_CALLS = 12
 DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|sec|seconds)\b")
@@ -59,6 +59,8 @@ class TurnState(BaseModel):
     attempt: int = 0
     """Number of the fresh answer that is being tried; 0 without a check."""
     temperature: float | None = None
+    rewrite: Excerpt | None = None
+    """What the attempt asks a small model for."""
     message_seq: int = 0
     """Where the message that began the turn stands in the log."""
     made: list[ChangePrepared] = []
@@ -105,7 +107,7 @@ class TurnState(BaseModel):
             case ChangeAbandoned():
                 self.made = [change for change in self.made if change.change_id != event.change_id]
             case AttemptStarted():
-                self.attempt, self.temperature = event.number, event.temperature
+                self.attempt, self.temperature, self.rewrite = event.number, event.temperature, event.rewrite
                 self.calls, self.recent, self.made, self.nudges = {}, [], [], 0
             case Nudged():
                 self.nudges += 1

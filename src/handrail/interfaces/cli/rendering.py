@@ -105,7 +105,8 @@ def other_event(event: Event, width: int) -> list[Line]:
         case CheckFinished():
             return check_finished(event, width)
         case AttemptStarted() if event.number > 1:
-            how = f"{event.number}, from the same files, at temperature {event.temperature:g}"
+            what = f" at {event.rewrite.name or event.rewrite.path}" if event.rewrite else ""
+            how = f"{event.number}{what}, from the same files, at temperature {event.temperature:g}"
             return note("attempt", how, width)
         case ChangeAbandoned():
             return note("change", f"not made: {event.why}", width, BAD)

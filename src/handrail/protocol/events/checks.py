@@ -3,7 +3,7 @@
 from typing import Literal
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import FileSeen
+from handrail.protocol.values import Excerpt, FileSeen
 
 
 class CheckStarted(EventBase):
@@ -40,3 +40,5 @@ class AttemptStarted(EventBase):
     text: str
     files: tuple[FileSeen, ...] = ()
     """Versions of files that `text` shows."""
+    rewrite: Excerpt | None = None
+    """The only thing that a small model is asked for."""
