@@ -11,6 +11,7 @@ LARGEST = 256_000
 """Bytes of one file of rules."""
 MOST_DOUBLE_STARS = 3
 """Of one rule: a rule with more is not believed, because looking for it could take for ever."""
+NEVER = r"(?!)"
 SPECIAL = re.compile(r"[*?\[\\]")
 CLASSES = {
     "[:alpha:]": "a-zA-Z",
@@ -34,37 +35,48 @@ class Rule(NamedTuple):
 
 
 class Rules:
-    """The rules of one file. Of several that match, the last one counts."""
+    """The rules of one file. Of several that match, the last one counts.
+
+    Most rules are plain names or endings, found in a table; the others are tried one by one only where all of
+    them together match.
+    """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
         self._exact: dict[str, list[int]] = {}
         self._endings: dict[str, list[int]] = {}
-        self._names: list[tuple[int, re.Pattern[str]]] = []
-        self._paths: list[tuple[int, re.Pattern[str]]] = []
+        names: dict[int, str] = {}
+        paths: dict[int, str] = {}
         for number, rule in enumerate(rules):
             if rule.anchored:
-                self._paths.append((number, re.compile(_path_regex(rule.pattern))))
+                paths[number] = _path_regex(rule.pattern)
             elif not SPECIAL.search(rule.pattern):
                 self._exact.setdefault(rule.pattern, []).append(number)
             elif rule.pattern.startswith("*.") and not SPECIAL.search(rule.pattern[2:]):
                 self._endings.setdefault(rule.pattern[1:], []).append(number)
             else:
-                self._names.append((number, re.compile(_segment_regex(rule.pattern))))
+                names[number] = _segment_regex(rule.pattern)
+        self._names = {number: re.compile(pattern) for number, pattern in names.items()}
+        self._paths = {number: re.compile(pattern) for number, pattern in paths.items()}
+        self._any_name = re.compile("|".join(names.values()) or NEVER).fullmatch
+        self._any_path = re.compile("|".join(paths.values()) or NEVER).fullmatch
 
     def verdict(self, name: str, path: str, *, folder: bool) -> bool | None:
         """Whether the rules ignore what has this name and this path from their folder; None: no rule says."""
-        found = list(self._exact.get(name, ()))
-        if self._endings:
+        if name not in self._exact and not self._any_name(name) and not self._any_path(path):
             dot = name.find(".")
-            while dot >= 0:
-                found += self._endings.get(name[dot:], ())
+            while dot >= 0 and name[dot:] not in self._endings:
                 dot = name.find(".", dot + 1)
-        found += [number for number, pattern in self._names if pattern.fullmatch(name)]
-        found += [number for number, pattern in self._paths if pattern.fullmatch(path)]
-        if not folder:
-            found = [number for number in found if not self._rules[number].folders_only]
-        return not self._rules[max(found)].negated if found else None
+            if dot < 0:
+                return None
+        found = list(self._exact.get(name, ()))
+        found += [
+            number for ending, numbers in self._endings.items() if name.endswith(ending) for number in numbers
+        ]
+        found += [number for number, pattern in self._names.items() if pattern.fullmatch(name)]
+        found += [number for number, pattern in self._paths.items() if pattern.fullmatch(path)]
+        counting = [number for number in found if folder or not self._rules[number].folders_only]
+        return not self._rules[max(counting)].negated if counting else None
 
 
 def read_rules(data: bytes) -> Rules | None:

@@ -112,26 +112,26 @@ class _Look:
             entries = list(found)
         if not self._ignored:
             rules = self._own_rules(descriptor, prefix, entries, rules)
-        folders, new = [], self._began - COARSE
+        folders, files, asked, new = [], self.files, self._asked, self._began - COARSE
         for entry in entries:
             name = entry.name
-            path = prefix + name
             inner = entry.is_dir(follow_symlinks=False)
-            if rules and is_ignored(rules, name, path, folder=inner):
+            if rules and is_ignored(rules, name, prefix + name, folder=inner):
                 continue
             if inner:
                 folders.append(name)
                 continue
-            if len(self.files) >= self._most:
+            if len(files) >= self._most:
                 self.cut = True
                 return
             try:
                 told = entry.stat(follow_symlinks=False)
             except OSError:
                 continue  # it went away just now
-            known = FileStat(told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino, told.st_mode)
-            self.files[path] = known
-            if known.mtime_ns > new or known.ctime_ns > new or path in self._asked:
+            path, changed = prefix + name, told.st_ctime_ns
+            known = FileStat(told.st_size, told.st_mtime_ns, changed, told.st_ino, told.st_mode)
+            files[path] = known
+            if changed > new or known.mtime_ns > new or path in asked:
                 self._be_sure(descriptor, name, path, known)
         for name in sorted(folders):
             self._enter(descriptor, name, prefix + name, rules, depth)
