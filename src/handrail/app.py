@@ -12,18 +12,20 @@ from anyio.abc import TaskGroup
 from pydantic_core import PydanticSerializationError
 
 from handrail import __version__
+from handrail.changes.document import Document
 from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
 from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.mentions import too_many
 from handrail.engine.answerers import Answerers
 from handrail.engine.bell import Bell
+from handrail.engine.proposals import Word, apply_proposal
 from handrail.engine.runner import Runner
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
 from handrail.protocol.commands import Command, SendMessage, SetMode, SetModel
 from handrail.protocol.errors import HandrailError, LostHold, PathProblem, UsageProblem
-from handrail.protocol.events import Delta, Recorded, SessionStarted
+from handrail.protocol.events import Delta, Recorded, SessionStarted, ToolFinished
 from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.values import AttachedImage, Mode
 from handrail.sessions.catalogue import SessionInfo, find_session, list_sessions
@@ -34,6 +36,7 @@ from handrail.sessions.state import State
 from handrail.storage.log import Head, Log
 from handrail.storage.recovery import open_log
 from handrail.tools.git import GitState, git_state
+from handrail.tools.proposing import preview, proposed
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.toolbox import Toolbox
@@ -299,6 +302,14 @@ class App:
         """Which model would answer, and why."""
         session = Session(self.log, session_id).load() if session_id else None
         return await self.answerers.choice(session)
+
+    def preview_proposal(self, document: Document) -> str:
+        """The diffs of a proposal; raises PathProblem where it would be refused."""
+        return preview(proposed(self.workspace, document).edits)
+
+    async def apply_proposal(self, document: Document, *, title: str, word: Word | None) -> ToolFinished:
+        """How it ended; `word` asks the user what has to be asked, None: nobody is there."""
+        return await apply_proposal(self.log, self.workspace, document, title=title, word=word)
 
     async def git_state(self) -> GitState | None:
         """Branch and changed files of the workspace; None where there is no git to ask."""

@@ -66,7 +66,7 @@ def _no_hash(path: str, why: str) -> PathProblem:
 def stale(file: TextFile, given: str) -> PathProblem:
     """The refusal of a change that was meant for another version."""
     return PathProblem(
-        f"{file.path} is not what the model was shown: that was {given[:SHOWN_DIGITS]}, the file is now"
+        f"{file.path} is not the version that was shown: that was {given[:SHOWN_DIGITS]}, the file is now"
         f" {file.sha256[:SHOWN_DIGITS]}. Read it again, then repeat the change on what it says now.",
         "stale_file",
         file.path,

@@ -20,6 +20,7 @@ COMMANDS = {
     "fork": Entry("fork", "fork ID", "a new session that begins as a copy of another"),
     "export": Entry("export", "export ID FILE", "write a session to one file"),
     "import": Entry("import_file", "import FILE", "bring in a session that was exported"),
+    "edit": Entry("edit", "edit --proposal F", "apply changes written down in a file, all or none"),
     "model": Entry("model", "model [NAME]", "show which model answers and why; set or fetch one"),
     "config": Entry("config", "config", "show settings and where they were set, or set one"),
     "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do"),

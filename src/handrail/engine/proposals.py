@@ -1,0 +1,68 @@
+"""A proposal that a person hands in: one call of its own session, through the same gate as a model's."""
+
+from collections.abc import Callable, Iterable
+
+from handrail import __version__
+from handrail.changes.document import Document
+from handrail.protocol.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    Event,
+    QuestionAnswered,
+    QuestionAsked,
+    SessionRenamed,
+    SessionStarted,
+    ToolFinished,
+)
+from handrail.protocol.ids import new_id
+from handrail.protocol.values import ToolCall
+from handrail.sessions.handle import Session, recorded
+from handrail.storage.log import Log
+from handrail.tools.gate import Gate
+from handrail.tools.proposing import PROPOSAL, ProposalTools
+from handrail.workspace.files import Workspace
+
+Word = Callable[[ApprovalAsked], bool]
+"""Asks the user; whether they said yes."""
+
+
+class ByWord:
+    """Asks by a function, or tells that nobody is there; records both sides."""
+
+    def __init__(self, session: Session, word: Word | None) -> None:
+        self._session = session
+        self._word = word
+
+    async def approval(self, asked: ApprovalAsked) -> ApprovalAnswered:
+        self._session.append(asked)
+        decision = "nobody" if self._word is None else "once" if self._word(asked) else "reject"
+        answered = ApprovalAnswered.model_validate({"approval_id": asked.approval_id, "decision": decision})
+        self._session.append(answered)
+        return answered
+
+    async def question(self, asked: QuestionAsked) -> QuestionAnswered:
+        return QuestionAnswered(question_id=asked.question_id, answer="", by="nobody")
+
+
+async def apply_proposal(
+    log: Log, workspace: Workspace, document: Document, *, title: str, word: Word | None
+) -> ToolFinished:
+    """How the call ended; its session has this title. Handing a proposal in is saying yes to it."""
+    session = Session(log, new_id("s"))
+    session.try_hold()
+    started = SessionStarted(
+        session_id=session.id, workspace=str(workspace.root), version=__version__, mode="edit"
+    )
+    session.append(started, SessionRenamed(title=title))
+    try:
+        gate = Gate(session, workspace, ProposalTools(), ByWord(session, word), answerable=word is not None)
+        call = ToolCall(id=new_id("call"), name=PROPOSAL, arguments=document.model_dump(mode="json"))
+        await gate.run(call, turn_id="")
+        return _end(recorded(row).event for row in log.read(session.stream))
+    finally:
+        session.release()
+
+
+def _end(events: Iterable[Event]) -> ToolFinished:
+    (finished,) = [event for event in events if isinstance(event, ToolFinished)]
+    return finished

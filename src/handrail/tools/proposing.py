@@ -1,0 +1,81 @@
+"""Several changes as one call, all or none. No model is offered it: it is for what a person hands in."""
+
+from typing import Any
+
+from handrail.changes.apply import applying
+from handrail.changes.change_set import ChangeSet, FileEdit, Origin
+from handrail.changes.document import DeleteChange, Document, MoveChange, form_of
+from handrail.changes.proposal import Proposed, propose, refuse_link
+from handrail.changes.shown import Shown
+from handrail.protocol.errors import PathProblem
+from handrail.protocol.values import Mode
+from handrail.tools.base import About, Outcome, Tool, Work
+from handrail.workspace.files import Workspace
+
+PROPOSAL = "proposal"
+
+
+class ApplyProposal(Tool[Document]):
+    name = PROPOSAL
+    description = "Apply changes that somebody wrote down."
+    action = "write"
+    arguments = Document
+
+    def about(self, arguments: Document) -> About:
+        paths = [change.path for change in arguments.changes]
+        paths += [change.to for change in arguments.changes if isinstance(change, MoveChange)]
+        first, *others = dict.fromkeys(paths)
+        return About(path=first, others=tuple(others))
+
+    def summary(self, arguments: Document, work: Work) -> str:
+        paths = list(dict.fromkeys(change.path for change in arguments.changes))
+        return paths[0] if len(paths) == 1 else f"{len(paths)} files"
+
+    def preview(self, arguments: Document, work: Work) -> str:
+        return preview(proposed(work.workspace, arguments).edits)
+
+    def confirmation(self, arguments: Document, work: Work) -> str:
+        return proposed(work.workspace, arguments).confirm
+
+    async def run(self, arguments: Document, work: Work) -> Outcome:
+        found = proposed(work.workspace, arguments)
+        if found.confirm and not work.confirmed:
+            raise PathProblem(f"{found.confirm}. Only the user can allow it.", "large_loss")
+        origin = Origin(work.turn_id, work.call_id, by="user", intent=arguments.summary)
+        links = max(place.links for place in (work.decided, *work.others))
+        change_set = ChangeSet(found.edits, origin, hard_links_agreed=links > 1)
+        applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
+        counts = f"{len(found.edits)} files, +{change_set.added} -{change_set.removed}"
+        return Outcome(counts, applied.change_id, shown=preview(found.edits), events=(applied,))
+
+
+class ProposalTools:
+    """The only tool where a proposal is applied."""
+
+    def __init__(self) -> None:
+        self._tool = ApplyProposal()
+
+    def find(self, name: str) -> Tool[Any] | None:
+        return self._tool if name == PROPOSAL else None
+
+    def names(self, mode: Mode) -> list[str]:
+        return [PROPOSAL]
+
+
+def proposed(workspace: Workspace, document: Document) -> Proposed:
+    """What a document asks for; raises PathProblem for all of it where a part is refused."""
+    for change in document.changes:
+        if isinstance(change, DeleteChange | MoveChange):
+            refuse_link(workspace, change.path)
+    return propose(workspace, Shown(seen=None), [form_of(change) for change in document.changes])
+
+
+def preview(edits: tuple[FileEdit, ...]) -> str:
+    """All diffs, and the moves that have none."""
+    return "\n".join(map(_shown, edits))
+
+
+def _shown(edit: FileEdit) -> str:
+    moved = f"move {edit.path} to {edit.destination}" if edit.destination else ""
+    changed = edit.diff.text if edit.diff.added or edit.diff.removed or not moved else ""
+    return "\n".join(part for part in (moved, changed) if part)
