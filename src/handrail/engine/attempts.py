@@ -2,8 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from handrail.changes.apply import apply
-from handrail.changes.rollback import back, plan_back
 from handrail.context.briefing import Attempt, Briefing
 from handrail.engine.ending import Ending
 from handrail.protocol.errors import LostHold, PathProblem
@@ -74,6 +72,9 @@ class Attempts:
 
     def _take_back(self) -> list[str]:
         """Put the files back; those that stay as somebody else made them."""
+        from handrail.changes.apply import apply
+        from handrail.changes.rollback import back, plan_back
+
         while True:
             plan = plan_back(self._session.log, self._workspace, self._turn.made)
             left = [conflict.path for conflict in plan.conflicts]

@@ -1,20 +1,20 @@
 """The tools that change files: they only propose; `changes` checks and writes."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from handrail.changes.apply import applying
-from handrail.changes.change_set import ChangeSet, FileEdit, Origin
 from handrail.changes.document import Edits, LineItems, edits_of, line_edits_of
 from handrail.changes.forms import Delete, Form, Lines, Move, Patch, Replace, Whole
-from handrail.changes.proposal import Proposed, propose, refuse_link
-from handrail.changes.shown import Shown
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import SHOWN_DIGITS, Value
 from handrail.tools.base import About, Outcome, Tool, Work
 from handrail.workspace.places import Place
+
+if TYPE_CHECKING:
+    from handrail.changes.change_set import FileEdit
+    from handrail.changes.proposal import Proposed
 
 TodoId = Annotated[str, Field(description="id of the todo this completes")]
 DONE = {"create": "Created", "update": "Changed", "delete": "Deleted", "move": "Moved"}
@@ -77,6 +77,9 @@ class Changing(Tool[Changes]):
         return self._proposed(arguments, work).confirm
 
     async def run(self, arguments: Changes, work: Work) -> Outcome:
+        from handrail.changes.apply import applying
+        from handrail.changes.change_set import ChangeSet, Origin
+
         # Without a wait inside, a cancelled turn finds the change made and recorded, or not begun.
         proposed = self._proposed(arguments, work)
         edit = self._edit(proposed)
@@ -91,7 +94,10 @@ class Changing(Tool[Changes]):
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
         return Outcome(_summary(edit), _content(edit), shown=edit.diff.text, events=(applied,))
 
-    def _proposed(self, arguments: Changes, work: Work) -> Proposed:
+    def _proposed(self, arguments: Changes, work: Work) -> "Proposed":
+        from handrail.changes.proposal import propose, refuse_link
+        from handrail.changes.shown import Shown
+
         form, state = self.form(arguments, work.decided), work.session.state
         if isinstance(form, Delete | Move):
             refuse_link(work.workspace, arguments.path)
@@ -107,18 +113,18 @@ class Changing(Tool[Changes]):
                 )
         return proposed
 
-    def _edit(self, proposed: Proposed) -> FileEdit:
+    def _edit(self, proposed: "Proposed") -> "FileEdit":
         (edit,) = proposed.edits
         return edit
 
 
-def _summary(edit: FileEdit) -> str:
+def _summary(edit: "FileEdit") -> str:
     """One line for a person; where the place was found with tolerance, the step that found it."""
     counts = f"+{edit.diff.added} -{edit.diff.removed}"
     return f"{counts}, found by {edit.matched}" if edit.matched else counts
 
 
-def _content(edit: FileEdit) -> str:
+def _content(edit: "FileEdit") -> str:
     """What the model is told: what was done, and the hash that the next edit is based on."""
     to = f" to {edit.destination}" if edit.destination else ""
     said = f"{DONE[edit.op]} {edit.path}{to} ({_summary(edit)})."
