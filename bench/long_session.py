@@ -13,7 +13,7 @@ import anyio
 from bench.timing import Measured, median_ms
 from handrail.app import Options, open_app
 from handrail.config.places import find_places, workspace_folder
-from handrail.context.compaction import compact, is_due, size_of
+from handrail.context.compaction import compacted, is_due, limit_of, plan, size_of
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import (
     Answered,
@@ -65,8 +65,8 @@ def build(workspace: Path, session_id: str, turns: int) -> None:
         session.append(*turn(number))
         size = size_of(FIXED, session.state, session.transcript)
         if is_due(size, WINDOW, WINDOW // 4):
-            event = compact(session.state, session.transcript, size, WINDOW)
-            session.append(*([event] if event else []))
+            if cutting := plan(session.transcript, FIXED, WINDOW):
+                session.append(compacted(session.state, cutting, size, limit_of(WINDOW, WINDOW // 4)))
         session.save_snapshot()
     session.release()
     log.close()
