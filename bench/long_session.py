@@ -64,9 +64,8 @@ def build(workspace: Path, session_id: str, turns: int) -> None:
     for number in range(1, turns + 1):
         session.append(*turn(number))
         size = size_of(FIXED, session.state, session.transcript)
-        if is_due(size, WINDOW, WINDOW // 4):
-            if cutting := plan(session.transcript, FIXED, WINDOW):
-                session.append(compacted(session.state, cutting, size, limit_of(WINDOW, WINDOW // 4)))
+        if is_due(size, WINDOW, WINDOW // 4) and (cutting := plan(session.transcript, FIXED, WINDOW)):
+            session.append(compacted(session.state, cutting, size, limit_of(WINDOW, WINDOW // 4)))
         session.save_snapshot()
     session.release()
     log.close()
