@@ -53,7 +53,7 @@ def test_words_in_the_place_of_code_are_refused(marker: str) -> None:
         ("f.py", "x = '# ... existing code ...'"),
         ("f.py", "    def f(self) -> int: ..."),
         ("f.py", "x: tuple[int, ...] = ()"),
-        ("f.py", "# TODO: ..."),
+        ("f.py", "# Later: ..."),
         ("f.py", "# see the previous section of the manual"),
         ("f.js", "const { a, ...rest } = b;"),
         ("f.js", "f(...rest);"),
