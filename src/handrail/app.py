@@ -35,6 +35,7 @@ from handrail.sessions.past import last_exchange, last_seq
 from handrail.sessions.state import State
 from handrail.storage.log import Head, Log
 from handrail.storage.recovery import open_log
+from handrail.tools.clipboard import clipboard_image
 from handrail.tools.git import GitState, git_state
 from handrail.tools.proposing import preview, proposed
 from handrail.tools.sandbox.protection import Protection
@@ -148,6 +149,7 @@ class App:
             *(f"{each.file}: {each.key} was ignored: {each.why}" for each in loaded.ignored),
         ]
         self._tasks = tasks
+        self._environ = environ
         self._attached: dict[str, Attachment] = {}
         self._sent: set[str] = set()
         self._warming = anyio.CancelScope()
@@ -265,6 +267,12 @@ class App:
             raise UsageProblem(f"{file} is no PNG, JPEG, GIF or WebP picture, whatever its name says.")
         self.log.keep(found.data)
         return found.image
+
+    async def clipboard_image(self) -> AttachedImage | None:
+        """The picture in the clipboard, kept to go with a message; None where there is none."""
+        if found := await clipboard_image(self._environ):
+            self.log.keep(found.data)
+        return found.image if found else None
 
     async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[Recorded | Delta, None]:
         """Events after a sequence number, then everything as it happens, for ever."""

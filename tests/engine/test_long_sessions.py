@@ -26,8 +26,9 @@ from handrail.protocol.events import (
     SideAnswered,
     SideAsked,
     TurnFinished,
+    UserMessage,
 )
-from tests.engine.conversation import Conversation, call, calls, conversation, run, words
+from tests.engine.conversation import Conversation, call, calls, conversation, run, script_file, words
 from tests.engine.test_compacting import assert_well_formed, tokens
 
 pytestmark = pytest.mark.anyio
@@ -271,6 +272,9 @@ async def test_what_does_not_fit_even_alone_is_cut_and_says_so(tmp_path: Path) -
         assert_well_formed(request)
         assert tokens(request) <= 8_000 - 2_000
         assert GOAL in words(request)
+    told = [event.unattached for event in talk.all(UserMessage)]
+    assert [bool(each) for each in told] == [False, False, True, False]
+    assert "too long for the window of scripted/test" in told[2][0]
     assert "does not fit your window" in words(talk.requests[2])
     assert "line of 11" in words(talk.requests[2])
 
@@ -329,3 +333,17 @@ async def test_a_fork_an_import_and_a_restart_go_on_from_what_was_kept(
         imported = other.app.import_session(file)
         last = other.app.last_seq(imported)
     await go_on(imported, last)
+
+
+@pytest.mark.promise("CTX-5")
+async def test_the_model_that_is_set_for_side_work_writes_the_notes(tmp_path: Path) -> None:
+    fast = script_file(tmp_path, [{"when": ASKED_FOR_NOTES, "text": NOTES}], "fast.json")
+    settings = f'[models]\nfast = "{fast}"'
+    async with conversation(tmp_path, TALK, window=40_000, settings=settings) as talk:
+        await real_work(talk)
+        await talk.send(Compact())
+        event = await talk.until(Compacted)
+        (asked,) = talk.all(SideAsked)
+    assert event.by == asked.model == fast
+    assert asked.role == "fast"
+    assert not any(ASKED_FOR_NOTES in words(request) for request in talk.requests)

@@ -9,7 +9,7 @@ from anyio import get_cancelled_exc_class
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from handrail.context.budget import shown_characters
+from handrail.context.budget import shown_characters, text_tokens
 from handrail.context.compaction import without_model
 from handrail.context.images import fits
 from handrail.context.map.repository_map import RepositoryMap
@@ -265,22 +265,25 @@ class Runner:
             attached="\n\n".join(part for part in (attached.text, mapped.text, now) if part),
             files=attached.files,
             images=images,
-            unattached=(*attached.unattached, *self._unseen(images)),
+            unattached=(*attached.unattached, *self._unseen(command.text, images)),
             mapped=mapped.paths,
             steering=steering,
         )
         return Taken(event, tuple(each.data for each in attached.images))
 
-    def _unseen(self, images: Sequence[AttachedImage]) -> list[str]:
-        """For the user: pictures that the model will not see."""
+    def _unseen(self, text: str, images: Sequence[AttachedImage]) -> list[str]:
+        """For the user: what the model will not see."""
         if self._model is None:
             return []
         can, name = self._model.capabilities, self._model.name
+        told = []
+        if text_tokens(text) > can.context_window / 2:
+            told = [f"your message is too long for the window of {name}: its middle may be left out"]
         if not can.images:
-            return [BLIND.format(name=image.name, model=name) for image in images]
+            return told + [BLIND.format(name=image.name, model=name) for image in images]
         if fits(images, can.context_window):
-            return []
-        return [f"{image.name}: too large for the window of {name}" for image in images]
+            return told
+        return told + [f"{image.name}: too large for the window of {name}" for image in images]
 
     def _take_steering(self) -> None:
         turn = self.session.state.turn

@@ -15,7 +15,7 @@ from handrail.protocol.errors import ModelProblem
 from handrail.protocol.events import SideAnswered, SideAsked
 from handrail.protocol.ids import new_id
 from handrail.protocol.upcast import is_storable
-from handrail.protocol.values import Usage
+from handrail.protocol.values import Role, Usage
 from handrail.sessions.handle import Session
 
 CANCELLED = "It was cancelled."
@@ -27,6 +27,7 @@ class SideCall(NamedTuple):
 
     session: Session
     model: Model
+    role: Role
     cost: Cost
 
     async def ask(self, request: Request) -> SideAnswered:
@@ -35,6 +36,7 @@ class SideCall(NamedTuple):
             request_id=new_id("r"),
             purpose="summary",
             model=self.model.name,
+            role=self.role,
             prompt_bytes=request_bytes(request),
             prompt_tokens_estimate=request_tokens(request),
         )

@@ -29,7 +29,7 @@ from handrail.engine.side_call import SideCall
 from handrail.engine.turn import Turn
 from handrail.models.base import Deadlines, Model, UserTurn
 from handrail.models.prices import cost
-from handrail.protocol.values import Mode, Usage
+from handrail.protocol.values import Mode, Role, Usage
 from handrail.sessions.handle import Session
 from handrail.sessions.state import Cut
 from handrail.tools.checking import Checker
@@ -115,11 +115,13 @@ class Turns:
     async def _compacting(
         self, session: Session, models: Sequence[Model], prompt: Prompt, stored: Stored
     ) -> Compacting:
+        fast = await self._answerers.fast(session, models[0])
+        role: Role = "main" if fast is models[0] else "fast"
         return Compacting(
             session,
             models,
             prompt,
-            side=SideCall(session, await self._answerers.fast(session, models[0]), price),
+            side=SideCall(session, fast, role, price),
             max_output=self._settings.limits.max_output_tokens,
             secrets=self._answerers.secrets(),
             stored=stored,

@@ -307,3 +307,26 @@ def test_a_closed_window_is_no_crash(moment: str, workspace: Path, tmp_path: Pat
         talk.expect("one" if moment == "streaming" else "$0.00")
         assert talk.close_window() in (0, 1)
     assert not (home / "handrail" / "crashes").exists()
+
+
+@pytest.mark.promise("CTX-1")
+def test_a_compaction_tells_what_it_kept_and_can_be_shown_and_undone(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, *({"text": f"Answer {number}."} for number in range(5)))
+    with terminal("--model", model, cwd=workspace) as talk:
+        talk.expect("mode ask")
+        talk.type("/compact" + ENTER)
+        talk.expect("no session yet")
+        for number in range(3):
+            talk.type(f"message {number}" + ENTER)
+            talk.expect(f"Answer {number}.")
+            talk.expect("$0.00")
+        talk.type("/compact show" + ENTER)
+        talk.expect("Nothing is compacted")
+        talk.type("/compact" + ENTER)
+        talk.expect("kept: the goal")
+        talk.expect("no notes by the model: It did not write what it was asked for")
+        talk.type("/compact show" + ENTER)
+        talk.expect("Goal, in the user's words: message 0")
+        talk.type("/compact undo" + ENTER)
+        talk.expect("the model sees the full older turns again")
+        leave(talk)

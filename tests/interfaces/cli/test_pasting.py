@@ -68,3 +68,29 @@ def test_a_picture_dropped_on_the_terminal_is_attached_from_wherever_it_is(tmp_p
     assert [(image["name"], image["width"]) for image in message["images"]] == [(str(picture), 12)]
     assert message["text"] == f'what is @"{picture}" and {note}'
     assert message["unattached"] == []
+
+
+@pytest.mark.promise("IMG-7")
+def test_the_picture_in_the_clipboard_is_attached_by_ctrl_v(tmp_path: Path) -> None:
+    (tmp_path / "shot").write_bytes(png(7, 8))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "wl-paste").write_text(f'#!/bin/sh\n[ "$3" = image/png ] && cat "{tmp_path}/shot"\n')
+    (programs / "wl-paste").chmod(0o755)
+    script = tmp_path / "seeing.json"
+    script.write_text(json.dumps({"images": True, "answers": [{"text": "I see."}]}))
+    path = f"{programs}:{os.environ['PATH']}"
+    with terminal("--model", f"scripted/{script}", cwd=tmp_path, PATH=path, WAYLAND_DISPLAY="w") as talk:
+        talk.expect("mode ask")
+        talk.expect("> ")  # before, the terminal itself would take Ctrl-V for a prefix
+        talk.type("what is \x16")
+        talk.expect('@"clipboard-')
+        (tmp_path / "shot").write_bytes(b"no picture")
+        talk.type("\x16")
+        talk.expect("no picture in the clipboard")
+        talk.type("\r")
+        talk.expect("(PNG, 7 x 8)")
+        talk.expect("I see.")
+        talk.expect("$0.00")
+        talk.type("\x04")
+        assert talk.end() == 0

@@ -194,8 +194,22 @@ class Conversation:
             image = self.app.image(file)
         except UsageProblem:
             return text
-        self._images[f'@"{image.name}"'] = image
-        return f'@"{image.name}" '
+        return self._mention(image)
+
+    def _mention(self, image: AttachedImage) -> str:
+        mention = f'@"{image.name}"'
+        self._images[mention] = image
+        return f"{mention} "
+
+    def wants_clipboard(self) -> None:
+        self._tasks.start_soon(self._guarded, self._paste_image)
+
+    async def _paste_image(self) -> None:
+        image = await self.app.clipboard_image()
+        if image:
+            self._prompt.insert(self._mention(image))
+        else:
+            self._hint, self._hinted = "There is no picture in the clipboard.", time.monotonic()
 
     def _images_in(self, text: str) -> tuple[AttachedImage, ...]:
         return tuple(image for mention, image in self._images.items() if mention in text)

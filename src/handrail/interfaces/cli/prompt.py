@@ -85,6 +85,9 @@ class Listener(Protocol):
     def pasted(self, text: str) -> str:
         """What is to stand in the input for what was pasted."""
 
+    def wants_clipboard(self) -> None:
+        """Ctrl-V: a terminal pastes text by itself, and pictures not at all."""
+
     def live(self, width: int) -> list[Line]:
         """The lines above the input, as they are now."""
 
@@ -180,6 +183,10 @@ class Prompt:
         """Take back what was typed."""
         self.buffer.reset()
 
+    def insert(self, text: str) -> None:
+        """Put text where the cursor is."""
+        self.buffer.insert_text(text)
+
     def put_back(self, text: str) -> None:
         """Give the user a message back, before what is being typed."""
         if text:
@@ -244,10 +251,7 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
         buffer.reset()
         listener.submitted(text)
 
-    @keys.add(Keys.BracketedPaste)
-    def _(event: KeyPressEvent) -> None:
-        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-        buffer.insert_text(listener.pasted(text))
+    add_pasting(keys, listener, buffer)
 
     @keys.add("escape", "enter")
     @keys.add("escape", "c-j")
@@ -291,3 +295,16 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
             listener.pressed(event.data)
 
     return keys
+
+
+def add_pasting(keys: KeyBindings, listener: Listener, buffer: Buffer) -> None:
+    """What comes in by pasting: text from the terminal, pictures by Ctrl-V."""
+
+    @keys.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        buffer.insert_text(listener.pasted(text))
+
+    @keys.add("c-v")
+    def _(_event: KeyPressEvent) -> None:
+        listener.wants_clipboard()
