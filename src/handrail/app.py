@@ -5,21 +5,19 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
 from pydantic_core import PydanticSerializationError
 
 from handrail import __version__
-from handrail.changes.document import Document
 from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
 from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.mentions import too_many
 from handrail.engine.answerers import Answerers
 from handrail.engine.bell import Bell
-from handrail.engine.proposals import Word, apply_proposal
 from handrail.engine.runner import Runner
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
@@ -37,11 +35,14 @@ from handrail.storage.log import Head, Log
 from handrail.storage.recovery import open_log
 from handrail.tools.clipboard import clipboard_image
 from handrail.tools.git import GitState, git_state
-from handrail.tools.proposing import preview, proposed
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
+
+if TYPE_CHECKING:
+    from handrail.changes.document import Document
+    from handrail.engine.proposals import Word
 
 POLL_SECONDS = 0.025
 """How soon what another process committed is noticed."""
@@ -311,12 +312,16 @@ class App:
         session = Session(self.log, session_id).load() if session_id else None
         return await self.answerers.choice(session)
 
-    def preview_proposal(self, document: Document) -> str:
+    def preview_proposal(self, document: "Document") -> str:
         """The diffs of a proposal; raises PathProblem where it would be refused."""
+        from handrail.tools.proposing import preview, proposed
+
         return preview(proposed(self.workspace, document).edits)
 
-    async def apply_proposal(self, document: Document, *, title: str, word: Word | None) -> ToolFinished:
+    async def apply_proposal(self, document: "Document", *, title: str, word: "Word | None") -> ToolFinished:
         """How it ended; `word` asks the user what has to be asked, None: nobody is there."""
+        from handrail.engine.proposals import apply_proposal
+
         return await apply_proposal(self.log, self.workspace, document, title=title, word=word)
 
     async def git_state(self) -> GitState | None:

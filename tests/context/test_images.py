@@ -1,7 +1,6 @@
 """Which pictures a model is shown, and what it is told of the others."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -118,6 +117,6 @@ def test_bytes_that_are_gone_or_are_not_what_the_event_says_are_told_and_not_sen
 def test_pictures_count_in_the_budget_by_their_size() -> None:
     bare = Said(1, "look")
     small, large = picture(width=100, height=100), picture(width=8_000, height=8_000)
-    assert entry_tokens(replace(bare, images=(small,))) == entry_tokens(bare) + image_tokens(small)
+    assert entry_tokens(bare.changed(images=(small,))) == entry_tokens(bare) + image_tokens(small)
     assert 100 < image_tokens(small) < 200
     assert image_tokens(large) == 5_000

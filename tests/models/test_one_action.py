@@ -1,7 +1,6 @@
 """One action at a time: what a small model may say, and how it is read."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,7 +99,7 @@ def test_rewriting_is_begun_with_the_lines_that_stay_and_ends_with_the_code() ->
 @pytest.mark.parametrize("written", ["    return 2", "    return 2\n", "    return 2\n```\nThat is it."])
 async def test_code_that_goes_on_from_them_becomes_an_edit_of_just_that_part(written: str) -> None:
     model = OneActionModel(ScriptedModel([{"text": [written[:7], written[7:]]}]))
-    answer = await collect(model.stream(replace(request(), tools=(), rewrite=EXCERPT)))
+    answer = await collect(model.stream(request().changed(tools=(), rewrite=EXCERPT)))
     (call,) = answer.calls
     assert (answer.text, call.name, call.arguments["path"]) == ("", "edit", "a.py")
     assert call.arguments["edits"] == [{"search": EXCERPT.text, "replace": "def f():\n    return 2\n"}]
@@ -110,7 +109,7 @@ async def test_code_that_goes_on_from_them_becomes_an_edit_of_just_that_part(wri
 @pytest.mark.parametrize(("written", "finish"), [("    return 2", "length"), (" \n", "stop")])
 async def test_code_that_was_cut_off_or_is_none_changes_nothing(written: str, finish: str) -> None:
     model = OneActionModel(ScriptedModel([{"text": [written], "finish": finish}]))
-    answer = await collect(model.stream(replace(request(), tools=(), rewrite=EXCERPT)))
+    answer = await collect(model.stream(request().changed(tools=(), rewrite=EXCERPT)))
     assert (answer.calls, answer.finish) == ((), finish)
 
 

@@ -1,18 +1,17 @@
 """A change set: edits that are applied all or none, under one id, with who wanted them and why."""
 
 import hashlib
-from dataclasses import dataclass
 from typing import Literal
 
 from handrail.changes.diff import Diff
+from handrail.protocol.record import Record
 
 Op = Literal["create", "update", "delete", "move"]
 By = Literal["agent", "user", "rollback", "command"]
 NO_DIFF = Diff("", 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class FileEdit:
+class FileEdit(Record):
     """One file's old and new content. Nothing has happened yet."""
 
     path: str
@@ -38,8 +37,7 @@ class FileEdit:
         return sha256(self.new)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Record):
     """Whose wish a change set is, and what it belongs to."""
 
     turn_id: str = ""
@@ -55,8 +53,7 @@ class Origin:
     """Ids of the change sets that this one takes back."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSet:
+class ChangeSet(Record):
     edits: tuple[FileEdit, ...]
     origin: Origin = Origin()
     hard_links_agreed: bool = False

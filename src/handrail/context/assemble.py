@@ -1,7 +1,6 @@
 """Assembling a request: stable things first, what varies last."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from handrail.context.budget import output_tokens
 from handrail.context.images import Stored, with_images
@@ -69,8 +68,8 @@ def _message(entry: Entry, model: str, stored: Stored) -> Message:
 def _without(secrets: Secrets, message: Message) -> Message:
     """The message with marks where secrets stand, whoever wrote or attached them."""
     if isinstance(message, ToolResult):
-        return replace(message, content=secrets.hide(message.content))
-    return replace(message, text=secrets.hide(message.text))
+        return message.changed(content=secrets.hide(message.content))
+    return message.changed(text=secrets.hide(message.text))
 
 
 def _joined(messages: list[Message]) -> list[Message]:

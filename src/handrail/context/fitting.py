@@ -1,7 +1,6 @@
 """When even the newest part of a conversation is too long: its longest texts are cut, and say so."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from handrail.context.budget import BYTES_PER_TOKEN, entry_tokens, text_tokens
 from handrail.sessions.transcript import Entry, Replied, Said
@@ -46,4 +45,4 @@ def _cut(entry: Entry, most: int) -> Entry:
         int(len(text) * (room * BYTES_PER_TOKEN - len(CUT)) / max(1, len(text.encode(errors="replace")))) // 2
     )
     shorter = f"{text[:half]}{CUT.format(left_out=len(text) - 2 * half)}{text[len(text) - half :]}"
-    return replace(entry, text=shorter) if isinstance(entry, Said) else replace(entry, content=shorter)
+    return entry.changed(text=shorter) if isinstance(entry, Said) else entry.changed(content=shorter)

@@ -5,7 +5,6 @@ caches hold between those moments.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from handrail.models.base import Image
 from handrail.protocol.values import AttachedImage
@@ -61,7 +60,7 @@ def with_images(entry: Said | Resulted, stored: Stored) -> tuple[Said | Resulted
     lost = tuple(image for image, loaded in found if loaded is None)
     if lost:
         kept = tuple(image for image, loaded in found if loaded is not None)
-        entry = replace(without_images(replace(entry, images=lost), LOST), images=kept)
+        entry = without_images(entry.changed(images=lost), LOST).changed(images=kept)
     return entry, tuple(loaded for _, loaded in found if loaded is not None)
 
 

@@ -4,7 +4,6 @@ import math
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import lru_cache, partial
 
 from handrail.config.settings import Settings
@@ -143,7 +142,7 @@ class Turns:
             deadlines=Deadlines(whole=self._settings.limits.answer_seconds),
             secrets=self._answerers.secrets(),
         )
-        request = replace(beginning, messages=(*beginning.messages, UserTurn("")), max_output_tokens=1)
+        request = beginning.changed(messages=(*beginning.messages, UserTurn("")), max_output_tokens=1)
         async with aclosing(model.stream(request)) as parts:
             async for _ in parts:
                 pass

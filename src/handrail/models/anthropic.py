@@ -3,7 +3,6 @@
 import base64
 import re
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from typing import Any
 
 from handrail.models.anthropic_answer import MessageReader
@@ -40,7 +39,7 @@ class AnthropicModel:
     def __init__(self, connection: Connection, model: str, key: str, capabilities: Capabilities) -> None:
         if BINDS_THINKING.match(model):
             beta = ",".join(filter(None, (connection.headers.get("anthropic-beta"), BINDING_BETA)))
-            connection = replace(connection, headers={**connection.headers, "anthropic-beta": beta})
+            connection = connection.changed(headers={**connection.headers, "anthropic-beta": beta})
         self._connection = connection
         self._model = model
         self._capabilities = capabilities

@@ -1,9 +1,9 @@
 """The model Protocol: a request in, a stream of typed parts out."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from handrail.protocol.record import Record
 from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 Finish = Literal["stop", "tool_calls", "length", "filtered"]
@@ -18,16 +18,14 @@ class Image(NamedTuple):
     """What it will cost, as far as its size tells."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserTurn:
+class UserTurn(Record):
     """What the user says."""
 
     text: str
     images: tuple[Image, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AssistantTurn:
+class AssistantTurn(Record):
     """What the model said and called."""
 
     text: str
@@ -36,8 +34,7 @@ class AssistantTurn:
     """What the same provider wants back unchanged; other adapters leave it out."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Record):
     """What came of a call."""
 
     call_id: str
@@ -67,8 +64,7 @@ class Deadlines(NamedTuple):
     whole: float = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """All that a model needs to answer once. `system` and `tools` stay byte-stable across turns."""
 
     system: str
@@ -77,7 +73,7 @@ class Request:
     output_schema: dict[str, Any] | None = None
     max_output_tokens: int = 16_384
     temperature: float | None = None
-    deadlines: Deadlines = field(default_factory=Deadlines)
+    deadlines: Deadlines = Deadlines()
     paths: tuple[str, ...] = ()
     """Files there are, for models that can only name one of them."""
     writable: tuple[str, ...] = ()
@@ -91,57 +87,49 @@ class Request:
     """Texts at which the answer ends; they do not belong to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawBytes:
+class RawBytes(Record):
     """Bytes of the answer as they came, for the audit: all of them, but for the key if the server sent it."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record):
     """Words of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Thinking:
+class Thinking(Record):
     """Words before the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Record):
     """A block to be given back unchanged in later requests to the same provider."""
 
     block: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class CallPart:
+class CallPart(Record):
     """A whole tool call. Comes only after the provider said that the answer is finished."""
 
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True)
-class UsagePart:
+class UsagePart(Record):
     """Tokens so far; the last one counts."""
 
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Record):
     """The provider's own word that the answer is complete. Nothing follows it."""
 
     reason: Finish
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Record):
     """How far a slow model is before its first word; nothing of this belongs to the answer."""
 
     what: Literal["checking", "loading", "reading"]

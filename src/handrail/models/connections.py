@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ from handrail.config.connections import ConnectionSettings, Wire
 from handrail.models.base import Price
 from handrail.models.known import BARE_NAMES, DEFAULTS
 from handrail.protocol.errors import ConfigProblem, UsageProblem
+from handrail.protocol.record import Record
 
 SCRIPTED = "scripted"
 """Not a connection but the name before the slash of a model that answers from a file."""
@@ -23,8 +24,7 @@ LOCAL_PORTS = {"ollama": 11434, "llamacpp": 8080, "lmstudio": 1234, "vllm": 8000
 LOCAL_PRICE = Price(input=0.0, output=0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Record):
     """Where and how to ask. What a server cannot take is said here as data, never found out by trial."""
 
     name: str
@@ -32,8 +32,8 @@ class Connection:
     base_url: str
     key_env: tuple[str, ...] = ()
     key_header: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
+    query: Mapping[str, str] = MappingProxyType({})
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream_usage: bool = True
     prompt_progress: bool = False
@@ -118,13 +118,13 @@ def connection(name: str, settings: ConnectionSettings) -> Connection:
     if settings.price is not None:
         changed["price"] = Price(**settings.price.model_dump())
     base = BUILT_IN.get(name) or Connection(name=name, protocol=settings.protocol, base_url="")
-    result = replace(base, **changed)
+    result = base.changed(**changed)
     if urlsplit(result.base_url).scheme not in {"http", "https"} or not urlsplit(result.base_url).hostname:
         raise ConfigProblem(
             f"connection {name!r} needs a base_url that begins with http:// or https://, "
             f"such as https://host/v1; it has {result.base_url!r}."
         )
-    return replace(result, base_url=result.base_url.rstrip("/"))
+    return result.changed(base_url=result.base_url.rstrip("/"))
 
 
 class Resolved(NamedTuple):

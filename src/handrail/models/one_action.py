@@ -8,7 +8,6 @@ Code is not written well inside of JSON: a request to rewrite a part of a file i
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 from handrail.models.base import (
@@ -75,8 +74,7 @@ def as_one_action(request: Request) -> Request:
     """The same request, its tools as actions of one schema and its calls and results as plain words."""
     shapes = [_shape(tool) for tool in request.tools]
     shapes.append(f'{{"action": "{ANSWER}", "text": "..."}}')
-    return replace(
-        request,
+    return request.changed(
         system=request.system + HOW.format(actions="\n".join(shapes)),
         messages=tuple(_as_text(message) for message in request.messages),
         tools=(),
@@ -86,8 +84,7 @@ def as_one_action(request: Request) -> Request:
 
 def as_rewriting(request: Request, excerpt: Excerpt) -> Request:
     """The same request, its answer begun with the lines that stay, in a code block that ends it."""
-    return replace(
-        request,
+    return request.changed(
         begun=f"{FENCE}{code_language(excerpt.path)}\n{excerpt.kept}",
         stop=(FENCE,),
         max_output_tokens=min(request.max_output_tokens, LONGEST_REWRITE),

@@ -1,7 +1,6 @@
 """Tools for models that have no native ones: described in the prompt, called in writing."""
 
 import json
-from dataclasses import replace
 
 from handrail.models.base import AssistantTurn, Message, Request, ToolResult, UserTurn
 from handrail.models.written_calls import calls_in_text
@@ -23,7 +22,7 @@ def with_written_tools(request: Request) -> Request:
         for tool in request.tools
     )
     system = request.system + HOW + listed if request.tools else request.system
-    return replace(request, system=system, messages=tuple(map(_as_text, request.messages)), tools=())
+    return request.changed(system=system, messages=tuple(map(_as_text, request.messages)), tools=())
 
 
 def _as_text(message: Message) -> Message:

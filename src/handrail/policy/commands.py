@@ -1,15 +1,15 @@
 """Which commands an entry of the allow list covers."""
 
 import re
-from dataclasses import dataclass
+
+from handrail.protocol.record import Record
 
 PLAIN = re.compile(r"[A-Za-z0-9 _./=:@%+,-]+")
 """Characters that no shell gives a second meaning; all else makes a command one to ask about."""
 ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 
-@dataclass(frozen=True, slots=True)
-class CommandFacts:
+class CommandFacts(Record):
     """What is known of a command before it runs."""
 
     text: str

@@ -1,25 +1,21 @@
 """The three answers to a call."""
 
-from dataclasses import dataclass
-
 from handrail.protocol.errors import RefusalReason, ToolError
+from handrail.protocol.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Allow:
+class Allow(Record):
     """It may run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Record):
     """The user decides."""
 
     reason: str
     """For the user: why they are asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(Record):
     """It may not run, whoever says so."""
 
     error: ToolError

@@ -1,17 +1,16 @@
 """What is known of a call when it is decided: gathered first, frozen, and never looked up again."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from handrail.policy.commands import CommandFacts
+from handrail.protocol.record import Record
 from handrail.protocol.values import Mode, ToolKind
 
 Action = Literal["look", "note", "ask", "fetch", "write", "run"]
 """What a tool does: look at files, keep a note, ask the user, fetch a page, write a file, run a command."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathFacts:
+class PathFacts(Record):
     """A path after links and `..` were resolved."""
 
     path: str
@@ -23,8 +22,7 @@ class PathFacts:
     """Names that the file has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Record):
     """All that a decision depends on."""
 
     tool: str

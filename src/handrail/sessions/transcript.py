@@ -1,7 +1,6 @@
 """The conversation as a model is to be shown it: a fold of the events after the last compaction."""
 
 import re
-from dataclasses import dataclass, replace
 from typing import Any
 
 from handrail.protocol.events import (
@@ -14,14 +13,14 @@ from handrail.protocol.events import (
     TurnFinished,
     UserMessage,
 )
+from handrail.protocol.record import Record
 from handrail.protocol.values import AttachedImage, ToolCall
 
 INTERRUPTED = "[This answer was cut off here: it was interrupted before its end.]"
 CUT_LENGTH = "[This answer was cut off here: it reached the limit of its length.]"
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Record):
     """Words of the user, or of Handrail itself in the user's place."""
 
     seq: int
@@ -35,8 +34,7 @@ class Said:
     """A request with these images was refused, because of an image it seems."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(Record):
     """Words and calls of the model."""
 
     seq: int
@@ -46,8 +44,7 @@ class Replied:
     opaque: tuple[dict[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Resulted:
+class Resulted(Record):
     """What came of a call."""
 
     seq: int
@@ -99,7 +96,7 @@ def _doubt(entries: list[Entry], *, doubted: bool) -> None:
         if isinstance(entry, Replied):
             return
         if entry.images and entry.doubted != doubted:
-            entries[index] = replace(entry, doubted=doubted)
+            entries[index] = entry.changed(doubted=doubted)
 
 
 def _without_doubted(entry: Entry) -> Entry:
@@ -113,8 +110,8 @@ def without_images(entry: Said | Resulted, why: str) -> Said | Resulted:
     names = ", ".join(image.name for image in entry.images)
     line = why.format(names=names)
     if isinstance(entry, Said):
-        return replace(entry, text=f"{entry.text}\n\n{line}", images=(), doubted=False)
-    return replace(entry, content=f"{entry.content}\n{line}", images=(), doubted=False)
+        return entry.changed(text=f"{entry.text}\n\n{line}", images=(), doubted=False)
+    return entry.changed(content=f"{entry.content}\n{line}", images=(), doubted=False)
 
 
 def entry_of(recorded: Recorded) -> Entry | None:

@@ -133,7 +133,7 @@ class Gate:
         decision = _decide(facts, wanted.work.others)
         preview = wanted.preview
         if confirm := wanted.tool.confirmation(wanted.arguments, wanted.work):
-            facts = replace(facts, confirm=confirm)
+            facts = facts.changed(confirm=confirm)
             decision = _decide(facts, wanted.work.others)
         if isinstance(decision, Ask):
             await self._ask(wanted, facts, decision, preview)
@@ -282,7 +282,7 @@ def _path_facts(place: Place) -> PathFacts:
 
 def _decide(facts: Facts, others: Sequence[Place]) -> Allow | Ask:
     """What holds for every path of a call; raises ToolRefused where one of them is denied."""
-    said = [decide(facts), *(decide(replace(facts, path=_path_facts(place))) for place in others)]
+    said = [decide(facts), *(decide(facts.changed(path=_path_facts(place))) for place in others)]
     for decision in said:
         if isinstance(decision, Deny):
             raise ToolRefused(decision.error)

@@ -6,11 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
 from handrail.protocol.errors import PathProblem, RefusalReason
+from handrail.protocol.record import Record
 from handrail.workspace.beneath import opened_folder
 from handrail.workspace.images import HEAD, IMAGE_LIMIT, ImageFile, NotImage, image_of, image_type
 from handrail.workspace.nearest import nearest
@@ -33,8 +33,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TextFile:
+class TextFile(Record):
     """A text file as it was at one moment."""
 
     path: str

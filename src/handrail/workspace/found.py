@@ -3,9 +3,10 @@
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
+
+from handrail.protocol.record import Record
 
 OTHER = "other"
 """Stands for the hash of what is no regular file, cannot be read, or is too large to be ours."""
@@ -22,8 +23,7 @@ class Found(NamedTuple):
     links: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """One path's way from an old content to a new one; a hash is empty where there is no file."""
 
     path: str

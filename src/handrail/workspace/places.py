@@ -3,11 +3,11 @@
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from handrail.protocol.errors import PathProblem
+from handrail.protocol.record import Record
 
 STATE_FOLDERS = (".handrail", ".orchestration")
 SECRET_NAMES = (
@@ -39,8 +39,7 @@ EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist")
 """Made to be shared: they look like secrets and are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """A path with all that a decision about it needs."""
 
     absolute: Path
