@@ -131,3 +131,12 @@ def test_texts_are_cut_to_fit_and_say_so(texts: list[str], tokens: int) -> None:
         assert isinstance(before, Resulted)
         assert isinstance(after, Resulted)
         assert after == before or "does not fit your window" in after.content
+
+
+def test_the_digest_of_thousands_of_turns_is_made_from_the_oldest_down() -> None:
+    entries: list[Entry] = [Said(n, f"message {n} " + "blah " * 100) for n in range(5_000)]
+    kept = fit(collect(State(goal="g"), entries, [Said(6_000, "now")]), 2_000)
+    assert size(kept) <= 7_000
+    assert kept.said[-1].startswith("- user: message 4999 ")
+    assert len(kept.said) + kept.left_out["said"] == 5_000
+    assert list(kept.said) == sorted(kept.said)

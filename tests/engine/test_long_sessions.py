@@ -9,6 +9,7 @@ import pytest
 
 from handrail.context.budget import text_tokens
 from handrail.context.compaction import MOST_TOKENS
+from handrail.engine.compacting import tidied, unfit
 from handrail.protocol.commands import (
     AnswerApproval,
     AnswerQuestion,
@@ -44,6 +45,7 @@ Decisions:
 Failed attempts:
 - Decimal everywhere: too slow
 State: rounding is next"""
+HEADED = ("Goal", "Constraints", "Decisions", "Failed attempts", "State")
 TALK: list[dict[str, Any]] = [
     call("todos", todos=[{"text": "round half up"}, {"text": "write tests"}]) | {"when": GOAL},
     call("ask_user", question="Which rounding?", options=["half up", "bankers"]) | {"when": "plan it"},
@@ -156,6 +158,7 @@ async def test_a_capable_model_writes_notes_beside_the_facts_and_they_are_replac
         ({"text": NOTES, "finish": "length"}, "length limit"),
         ({"text": ""}, "wrote nothing"),
         ({"text": "Sure, here is a poem about carts."}, "no goal"),
+        ({"text": NOTES.replace("Decisions", "Choices")}, "no decisions"),
         ({"text": NOTES + "\n- and more" * 3_000}, "more than there is room for"),
         (call("read", path="cart.py"), "wrote nothing"),
     ],
@@ -197,6 +200,31 @@ async def test_cancelling_while_notes_are_written_leaves_all_as_it_was(tmp_path:
 
 
 @pytest.mark.promise("CTX-5")
+async def test_a_turn_cancelled_while_its_notes_are_written_ends_and_the_next_goes_on(tmp_path: Path) -> None:
+    # Longer than any other answer, so that only these notes come to the chunk where they are held.
+    notes = {"text": NOTES + " x" * 700}
+    async with conversation(tmp_path, with_notes(notes), window=24_000) as first:
+        turns = 0
+        while not first.all(SideAsked):
+            await chat(first, 1)
+            turns += 1
+    async with conversation(tmp_path, with_notes(notes), window=24_000) as talk:
+        await chat(talk, turns - 1)
+        number = turns - 1
+        talk.held.hold(number, 650)
+        await talk.say("and what of case 0? " + "It is odd. " * 20)
+        await talk.held.reached(number, 650)
+        await talk.send(Cancel())
+        assert (await talk.until(TurnFinished)).reason == "cancelled"
+        (ended,) = talk.all(SideAnswered)
+        assert "cancelled" in ended.problem
+        assert not talk.all(Compacted)
+        talk.held.let_go(number, 650)
+        assert (await talk.turn("go on")).reason == "answered"
+        assert talk.all(Compacted)[0].by == "scripted/test"
+
+
+@pytest.mark.promise("CTX-5")
 async def test_a_restart_while_notes_are_written_closes_the_question_and_asks_again(tmp_path: Path) -> None:
     async with conversation(tmp_path, with_notes({"text": NOTES}), window=40_000) as talk:
         await talk.turn("one")
@@ -210,6 +238,14 @@ async def test_a_restart_while_notes_are_written_closes_the_question_and_asks_ag
         event = await again.until(Compacted)
         assert event.by == "scripted/test"
         assert (await again.turn("three")).reason == "answered"
+
+
+@pytest.mark.parametrize("dress", ["## {}", "**{}:**", "{}:", "- {}: x", "  __{}__"])
+def test_headings_are_found_however_they_are_dressed_up(dress: str) -> None:
+    text = "Here you are.\n" + "\n\n".join(f"{dress.format(each)}\n- none" for each in HEADED)
+    assert unfit(text) == ""
+    assert tidied(text).lstrip("#*-_ ").startswith("Goal")
+    assert unfit(text.replace("State", "The state of it")) != ""
 
 
 @pytest.mark.promise("ENG-19")

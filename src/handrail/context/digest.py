@@ -67,8 +67,7 @@ def collect(state: State, older: Sequence[Entry], newer: Sequence[Entry]) -> Kep
         left_out=before.left_out | {"files": 0},
     )
     for field, most in LISTED.items():
-        while (less := _drop(field, most)(kept)) != kept:
-            kept = less
+        kept = _drop(field, most)(kept, size(kept))
     return kept
 
 
@@ -79,7 +78,7 @@ def fit(kept: Kept, tokens: int) -> Kept:
     """
     room = int(tokens * BYTES_PER_TOKEN)
     for shorten in STEPS:
-        while size(kept) > room and (less := shorten(kept)) != kept:
+        while (over := size(kept) - room) > 0 and (less := shorten(kept, over)) != kept:
             kept = less
     return kept
 
@@ -167,38 +166,37 @@ def _section(title: str, kept: Kept, field: str) -> str:
     return "\n".join([f"{title}:", *more, *lines]) if lines or more else ""
 
 
-# Making it smaller, one step at a time
+# Making it smaller, step by step
+
+Step = Callable[[Kept, int], Kept]
+"""Takes so many bytes away, as far as it can."""
 
 
-def _without(kept: Kept, field: str, index: int) -> Kept:
-    lines: tuple[str, ...] = getattr(kept, field)
-    left_out = kept.left_out | {field: kept.left_out.get(field, 0) + 1}
-    return kept.model_copy(update={field: lines[:index] + lines[index + 1 :], "left_out": left_out})
+def _drop(field: str, least: int = 0, which: Callable[[str], bool] = bool) -> Step:
+    """Leaves out the oldest lines of a kind from a list, while it has more than so many."""
 
-
-def _drop_said(which: Callable[[str], bool]) -> Callable[[Kept], Kept]:
-    """Leaves out the oldest line of a kind."""
-
-    def drop(kept: Kept) -> Kept:
-        index = next((at for at, line in enumerate(kept.said) if which(line)), None)
-        return kept if index is None else _without(kept, "said", index)
+    def drop(kept: Kept, over: int) -> Kept:
+        lines: tuple[str, ...] = getattr(kept, field)
+        left, dropped = over, set[int]()
+        for index, line in enumerate(lines):
+            if left <= 0 or len(lines) - len(dropped) <= least:
+                break
+            if which(line):
+                dropped.add(index)
+                left -= len(line.encode(errors="replace")) + 1
+        if not dropped:
+            return kept
+        remaining = tuple(line for index, line in enumerate(lines) if index not in dropped)
+        left_out = kept.left_out | {field: kept.left_out.get(field, 0) + len(dropped)}
+        return kept.model_copy(update={field: remaining, "left_out": left_out})
 
     return drop
 
 
-def _drop(field: str, least: int) -> Callable[[Kept], Kept]:
-    """Leaves out the oldest entry of a list while there are more than so many."""
-
-    def drop(kept: Kept) -> Kept:
-        return _without(kept, field, index=0) if len(getattr(kept, field)) > least else kept
-
-    return drop
-
-
-def _shorten(field: str, cap: int) -> Callable[[Kept], Kept]:
+def _shorten(field: str, cap: int) -> Step:
     """Cuts every line of a list, or a text, to so many characters."""
 
-    def shorten(kept: Kept) -> Kept:
+    def shorten(kept: Kept, _over: int) -> Kept:
         value: str | tuple[str, ...] = getattr(kept, field)
         shorter = cut(value, cap) if isinstance(value, str) else tuple(cut(each, cap) for each in value)
         return kept.model_copy(update={field: shorter})
@@ -206,16 +204,24 @@ def _shorten(field: str, cap: int) -> Callable[[Kept], Kept]:
     return shorten
 
 
-STEPS: tuple[Callable[[Kept], Kept], ...] = (
-    _drop_said(lambda line: line.startswith(ANSWER)),
-    _drop_said(lambda line: not BINDING.search(line)),
+def _is_answer(line: str) -> bool:
+    return line.startswith(ANSWER)
+
+
+def _binds_nothing(line: str) -> bool:
+    return not BINDING.search(line)
+
+
+STEPS: tuple[Step, ...] = (
+    _drop("said", which=_is_answer),
+    _drop("said", which=_binds_nothing),
     _drop("files", 12),
     _drop("failed", 4),
     _drop("decisions", 6),
     _shorten("said", 200),
     _shorten("todos", SHORTEST),
     _shorten("notes", 2_000),
-    _drop_said(lambda _: True),
+    _drop("said"),
     _drop("failed", 1),
     _drop("decisions", 1),
     _drop("files", 3),

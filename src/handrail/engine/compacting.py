@@ -30,7 +30,9 @@ SMALLEST_WINDOW = 16_000
 """Tokens: below it there is no room for notes that are worth a request."""
 SLACK = 64
 """Tokens of the words around a summary."""
-NOTES_TOKENS, NOTES_SECONDS = 1_500, 90.0
+NOTES_TOKENS, ANSWER_TOKENS = 3_000, 8_000
+"""Of the notes, and of all that the model may write for them: some think first."""
+PATIENCE = Deadlines(first_byte=45.0, silence=30.0, whole=90.0)
 ASKED = """\
 [Handrail: the conversation above is about to be shortened, to make room. Write notes for yourself, so that \
 you can go on without it. Do not answer the user, do not call a tool. At most 600 words, under exactly these \
@@ -131,8 +133,8 @@ class Compacting:
             transcript=[*entries, Said(self._session.seq, ASKED, by="handrail")],
             capabilities=model.capabilities,
             model=model.name,
-            max_output=NOTES_TOKENS,
-            deadlines=Deadlines(whole=NOTES_SECONDS),
+            max_output=ANSWER_TOKENS,
+            deadlines=PATIENCE,
             secrets=self._secrets,
             stored=self._stored,
         )
@@ -150,16 +152,19 @@ def unfit(text: str) -> str:
     """Why notes cannot be used; empty when they can."""
     if not text.strip():
         return "It wrote nothing."
-    if text_tokens(text) > NOTES_TOKENS * 2:
+    if text_tokens(text) > NOTES_TOKENS:
         return "It wrote more than there is room for."
-    found = {match[1].lower() for match in re.finditer(r"(?m)^[\s#*_]*([A-Za-z ]+?)[\s*_]*:", text)}
-    missing = [heading for heading in HEADINGS if heading not in found]
+    missing = [heading for heading in HEADINGS if not _heading(heading, text)]
     return f"It did not write what it was asked for: no {missing[0]}." if missing else ""
 
 
 def tidied(text: str) -> str:
     """The notes from their first heading on, without empty lines."""
-    start = re.search(r"(?im)^[\s#*_]*goal[\s*_]*:", text)
-    return "\n".join(
-        line.rstrip() for line in text[start.start() if start else 0 :].splitlines() if line.strip()
-    )
+    start = _heading(HEADINGS[0], text)
+    lines = text[start.start() if start else 0 :].splitlines()
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _heading(name: str, text: str) -> re.Match[str] | None:
+    """Where a heading stands, however it is dressed up."""
+    return re.search(rf"^[\s#*_-]*{name}[\s*_]*(:|$)", text, re.IGNORECASE | re.MULTILINE)

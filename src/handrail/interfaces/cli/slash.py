@@ -117,6 +117,8 @@ async def compact(talk: "Conversation", argument: str) -> None:
         return
     if not argument and state.turns == 0:
         raise UsageProblem("There is nothing to compact yet.")
+    if not argument and state.turn:
+        talk.tell("compact", "when this turn has ended.")
     await talk.send(UndoCompaction() if argument else Compact())
 
 
