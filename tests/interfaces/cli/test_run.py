@@ -1,5 +1,6 @@
 """`handrail run`: one turn, its output and its exit status."""
 
+import base64
 import hashlib
 import json
 import os
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.interfaces.cli.program import DEADLINE, command, environment, run, script
-from tests.models.fake_server import FakeServer, Reply
+from tests.models.fake_server import FakeServer, Reply, Said
+from tests.models.wires import FORMATS, WireFormat
 from tests.pictures import png
 
 
@@ -243,3 +245,26 @@ def test_a_blind_model_is_told_of_on_stderr(tmp_path: Path) -> None:
     done = run("run", "--model", script(tmp_path, {"text": "ok"}), "what is @shot.png", cwd=tmp_path)
     assert done.returncode == 0
     assert "cannot see pictures" in " ".join(done.stderr.split())
+
+
+@pytest.mark.promise("IMG-3")
+@pytest.mark.parametrize("wire", FORMATS, ids=lambda wire: wire.protocol)
+def test_the_bytes_of_a_picture_reach_a_server_that_sees_and_no_other(
+    workspace: Path, home: Path, wire: WireFormat
+) -> None:
+    (workspace / "shot.png").write_bytes(png(9, 9))
+    encoded = base64.b64encode(png(9, 9)).decode()
+    settings = home / "handrail" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    for sees in (True, False):
+        with FakeServer([Reply(wire.write(Said(text=("I see.",))))] * 9) as server:
+            settings.write_text(
+                f'[connections.mine]\nprotocol = "{wire.protocol}"\nbase_url = "{server.url}{wire.path}"\n'
+                f"images = {str(sees).lower()}\ncontext_window = 50000\n"
+            )
+            done = run("run", "what is", "--image", "shot.png", "--model", "mine/m", cwd=workspace)
+            asked = [each for each in server.requests if each.method == "POST" and b"what is" in each.body]
+        assert (done.returncode, done.stdout) == (0, "I see.\n"), done.stderr
+        assert len(asked) == 1
+        assert (encoded.encode() in asked[0].body) is sees
+        assert ("cannot see pictures" in " ".join(done.stderr.split())) is not sees
