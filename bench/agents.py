@@ -12,7 +12,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "handr
 """Peers, generated repositories and the homes of runs. Some peers refuse a home below the temp folder."""
 MODEL = "test-model"
 EDITED, BEFORE, AFTER = "a.py", "x = 1", "x = 2"
-TASK = f"Change x to 2 in {EDITED}."
+TASK = "Change x to 2."
+"""It names no file: aider would add it at once, and have nothing to ask for."""
 
 
 class Bed(NamedTuple):
