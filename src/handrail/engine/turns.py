@@ -15,8 +15,6 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.notes import project_notes
 from handrail.context.prompt import Prompt
 from handrail.context.prompts import system_prompt
-from handrail.context.rewriting import brief_small
-from handrail.context.small import small_prompt
 from handrail.engine.answerers import Answerers
 from handrail.engine.asking import Asking, Retries
 from handrail.engine.asking_user import SessionAsker
@@ -150,13 +148,19 @@ class Turns:
     def _prompt(self, mode: Mode, model: Model, *, checked: bool) -> Prompt:
         tools = self._toolbox.specs(mode)
         if model.capabilities.one_action:
+            from handrail.context.small import small_prompt
+
             return small_prompt(self._workspace, tools, checked=checked)
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
         return Prompt(system_prompt(str(self._workspace.root), platform.system(), notes), tools)
 
     def _brief(self, prompt: Prompt) -> Callable[[Attempt], Briefing]:
         """What an attempt begins with: a small model is given the files, others read them."""
-        return partial(brief_small, self._workspace, prompt) if prompt.paths else brief
+        if not prompt.paths:
+            return brief
+        from handrail.context.rewriting import brief_small
+
+        return partial(brief_small, self._workspace, prompt)
 
 
 def price(model: Model, usage: Usage) -> float | None:

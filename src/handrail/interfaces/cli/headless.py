@@ -6,7 +6,6 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from handrail.interfaces.cli.markdown import render
 from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.rendering import unattached
 from handrail.interfaces.cli.screen import Screen
@@ -159,6 +158,8 @@ class TextReport:
         if not text:
             return
         if is_terminal(sys.stdout):
+            from handrail.interfaces.cli.markdown import render
+
             rows = render(text, width_of(sys.stdout), colour=self._answer_colour)
             text = "\n".join(ansi(row, colour=self._answer_colour) for row in rows)
         print(text.rstrip("\n"), flush=True)
