@@ -1,11 +1,11 @@
-"""How often the log is committed, and so the disk waited for, from a tool's result to the next request."""
+"""From a tool's result to the next request: how long, and how often the log waits for the disk meanwhile."""
 
 import os
 import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -18,8 +18,14 @@ from handrail.protocol.events import Recorded, TurnFinished
 DEADLINE_SECONDS = 60.0
 
 
-def most_commits(server: Server) -> int:
-    """The largest number in a task with one read and one edit, the commit of the result included."""
+class Gap(NamedTuple):
+    commits: int
+    """The commit of the result included."""
+    milliseconds: float
+
+
+def longest_gap(server: Server) -> Gap:
+    """The largest numbers in a task with one read and one edit."""
     with tempfile.TemporaryDirectory() as folder:
         bed = Bed(Path(folder), Path(folder, "workspace"), server.url)
         bed.workspace.mkdir()
@@ -49,16 +55,17 @@ def _trace(app: App, statements: list[tuple[float, str]]) -> None:
     connection.set_trace_callback(lambda text: statements.append((time.perf_counter(), text)))
 
 
-def counted(statements: list[tuple[float, str]], gaps: list[tuple[float, float]]) -> int:
-    """The most commits from the one that holds a tool's end to the request that closes the gap."""
-    most = 0
+def counted(statements: list[tuple[float, str]], gaps: list[tuple[float, float]]) -> Gap:
+    """The most of each, from where a tool's end is written to the request that closes the gap."""
+    found = []
     for begin, end in gaps:
-        texts = [text for at, text in statements if begin <= at <= end]
-        results = [number for number, text in enumerate(texts) if _is_result(text)]
+        within = [(at, text) for at, text in statements if begin <= at <= end]
+        results = [number for number, (_, text) in enumerate(within) if _is_result(text)]
         if not results:
             raise ValueError("the log shows no tool's result between two requests")
-        most = max(most, sum(text == "COMMIT" for text in texts[results[-1] :]))
-    return most
+        since = within[results[-1] :]
+        found.append(Gap(sum(text == "COMMIT" for _, text in since), (end - since[0][0]) * 1000))
+    return Gap(max(gap.commits for gap in found), max(gap.milliseconds for gap in found))
 
 
 def _is_result(text: str) -> bool:
