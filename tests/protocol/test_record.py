@@ -50,3 +50,10 @@ def test_a_record_is_matched_by_its_fields() -> None:
     match Signed("a", key=("k",)):
         case Signed(text, by, (key,)):
             assert (text, by, key) == ("a", "user", "k")
+
+
+def test_a_field_cannot_take_the_place_of_what_every_record_has() -> None:
+    with pytest.raises(TypeError, match="changed"):
+
+        class Diff(Record):
+            changed: int  # type: ignore[assignment]

@@ -15,6 +15,8 @@ class Record:
 
     def __init_subclass__(cls) -> None:
         own = [name for name in get_annotations(cls) if name not in cls.__match_args__]
+        if reserved := [name for name in own if hasattr(Record, name)]:
+            raise TypeError(f"{cls.__name__} cannot have fields that every record has: {reserved}")
         cls.__match_args__ = (*cls.__match_args__, *own)  # type: ignore[misc]
 
     def __init__(self, *values: Any, **named: Any) -> None:
