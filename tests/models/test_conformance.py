@@ -77,6 +77,9 @@ async def test_answer_that_ran_out_of_tokens_has_no_calls(wire: WireFormat) -> N
     got = await answer(wire, Said(**{**CALL.__dict__, "finish": "length"}))
     assert got.calls == ()
     assert got.finish == "length"
+    assert [line.split()[0] for line in got.blocked] == [
+        call.name for call in (await answer(wire, CALL)).calls
+    ]
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.models.arguments import read_arguments, read_call
+from handrail.models.arguments import read_arguments, read_call, readable
 from handrail.models.base import CallPart, Text, Thinking
 from handrail.models.reading import Collector, TextReader
 from handrail.protocol.events import Answered
@@ -93,6 +93,7 @@ def test_one_call_that_breaks_off_blocks_all_calls_of_its_answer() -> None:
 
 
 @pytest.mark.promise("MOD-4")
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.text(), st.recursive(st.integers() | st.text() | st.booleans(), st.lists, max_leaves=5)
@@ -105,6 +106,21 @@ def test_no_prefix_of_arguments_is_taken_for_the_whole(values: dict[str, object]
         got = read_arguments(whole[:end])
         assert got.problem
         assert got.values == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ('{"path": "src/cart.py", "edits": [{"search": "a', "edit src/cart.py"),
+        ('{"path": "src/ca', "edit src/ca"),
+        ('{"command": "make\\n  test"', "edit make test"),
+        ("", "edit"),
+        ("{{{", "edit"),
+        ('{"path": "' + "x" * 500, "edit " + "x" * 195),
+    ],
+)
+def test_of_a_call_that_breaks_off_a_person_is_told_what_it_was_about(arguments: str, told: str) -> None:
+    assert readable("edit", arguments) == told
 
 
 def test_deepest_arguments_that_are_taken_can_be_stored_and_read_again() -> None:

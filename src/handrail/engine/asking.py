@@ -181,6 +181,7 @@ def _answered(
         thinking=answer.thinking,
         opaque=answer.opaque,
         calls=_told_apart(answer.calls),
+        blocked=answer.blocked,
         end=end,
         usage=answer.usage,
         cost_usd=spent(asking.cost, model, answer.usage),

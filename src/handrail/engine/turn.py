@@ -79,7 +79,7 @@ class Turn:
                 self._append(await self.compacting.event())
             answered = await self._ask()
             if not answered.calls:
-                return Ending("answered", "" if answered.end == "stop" else _cut_short(answered.end))
+                return Ending("answered", _cut_short(answered))
 
     async def _run_calls(self) -> None:
         for state in self._turn.unfinished():
@@ -142,8 +142,14 @@ class Turn:
         self.session.save_snapshot()
 
 
-def _cut_short(end: str) -> str:
-    return {
-        "length": "The answer reached its length limit; /continue asks for the rest.",
-        "filtered": "The provider withheld the rest of the answer.",
-    }.get(end, "")
+def _cut_short(answered: Answered) -> str:
+    """For the user: what an answer that breaks off means, and what can be done."""
+    cut = {
+        "length": "The answer reached its length limit",
+        "filtered": "The provider withheld the rest of the answer",
+    }.get(answered.end, "")
+    if not cut:
+        return ""
+    recovered = f". Nothing of it was done; of its calls this can be read: {'; '.join(answered.blocked)}"
+    ways = "/continue asks for the rest, /retry for a new answer."
+    return f"{cut}{recovered if answered.blocked else ''}. {ways}"

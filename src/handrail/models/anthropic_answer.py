@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from handrail.models.arguments import read_call
-from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Text, Thinking, UsagePart
+from handrail.models.arguments import read_call, readable
+from handrail.models.base import Blocked, CallPart, Finish, Finished, Opaque, Part, Text, Thinking, UsagePart
 from handrail.models.incoming import StreamRefused
 from handrail.models.sendable import given_back, joined, tokens, word
 from handrail.models.sse import ServerEvent
@@ -101,7 +101,7 @@ class MessageReader:
 
     def _last(self) -> Iterator[Part]:
         reason = FINISHES.get(self._stop, "stop")
-        calls = []
+        calls, cut = [], []
         order: list[dict[str, Any]] = []
         for index in sorted(self._blocks):
             block = self._blocks[index]
@@ -112,6 +112,7 @@ class MessageReader:
                 case "tool_use":
                     calls.append(read_call(word(block.get("id")), word(block.get("name")), whole))
                     order.append({"call": calls[-1].id})
+                    cut.append(readable(calls[-1].name, whole))
                 case "thinking":
                     thought = {"type": "thinking", "thinking": whole, "signature": block.get("signature", "")}
                     order.append({"block": thought})
@@ -125,4 +126,6 @@ class MessageReader:
                 yield Opaque(kept)
         for call in calls if complete else ():
             yield CallPart(call)
+        if cut and not complete:
+            yield Blocked(tuple(cut))
         yield Finished(("tool_calls" if calls else "stop") if complete else reason)

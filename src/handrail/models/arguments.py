@@ -6,10 +6,15 @@ why.
 
 from typing import Any, Literal, NamedTuple
 
+from pydantic_core import from_json
+
 from handrail.models.json_text import read_object
 from handrail.models.sendable import fault, joined
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall
+
+ABOUT = ("path", "command", "url", "question", "todos")
+LONGEST_ABOUT = 200
 
 
 class Arguments(NamedTuple):
@@ -35,6 +40,16 @@ def sendable(value: dict[str, Any]) -> Arguments:
     """The values, or why they cannot be kept."""
     found = fault(value)
     return Arguments({}, f"the arguments hold {found}") if found else Arguments(value)
+
+
+def readable(name: str, arguments: str) -> str:
+    """What a person can be told of a call that breaks off: the tool, and what it was about."""
+    try:
+        value = from_json(arguments, allow_partial="trailing-strings")
+    except ValueError:
+        value = None
+    about = next((str(value[key]) for key in ABOUT if key in value), "") if isinstance(value, dict) else ""
+    return " ".join(f"{name} {about}".split())[:LONGEST_ABOUT]
 
 
 def read_call(call_id: str, name: str, arguments: str) -> ToolCall:

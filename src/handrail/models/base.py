@@ -117,6 +117,12 @@ class CallPart(Record):
     call: ToolCall
 
 
+class Blocked(Record):
+    """What can be read of calls in an answer that breaks off; none of them counts."""
+
+    calls: tuple[str, ...]
+
+
 class UsagePart(Record):
     """Tokens so far; the last one counts."""
 
@@ -138,7 +144,7 @@ class Progress(Record):
     total: int = 0
 
 
-Part = RawBytes | Text | Thinking | Opaque | CallPart | UsagePart | Progress | Finished
+Part = RawBytes | Text | Thinking | Opaque | CallPart | Blocked | UsagePart | Progress | Finished
 
 
 class Price(NamedTuple):

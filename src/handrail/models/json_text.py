@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 FENCE_OPEN = re.compile(r"^[ \t]{0,16}```[\w-]{0,40}[ \t\r]{0,16}\n", re.MULTILINE)
 FENCE_CLOSE = re.compile(r"\n[ \t]{0,16}```[ \t\r]{0,16}(?=\n|\Z)")
-BRACKETS = re.compile(r'[{}\[\]"]|\\.', re.DOTALL)
+PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 LETTER = re.compile(r"[a-z0-9]")
 ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
 MOST_REPAIRED = 200_000
@@ -83,14 +83,14 @@ def _letters(text: str) -> list[str]:
 
 def _end(text: str) -> int | None:
     """Where the object ends that the text begins with; None where it does not."""
-    depth, quoted = 0, False
-    for found in BRACKETS.finditer(text):
+    depth = 0
+    for found in PARTS.finditer(text):
         match found[0]:
             case '"':
-                quoted = not quoted
-            case "{" | "[" if not quoted:
+                return None  # a string that does not end
+            case "{" | "[":
                 depth += 1
-            case "}" | "]" if not quoted:
+            case "}" | "]":
                 depth -= 1
                 if depth == 0:
                     return found.end()

@@ -5,8 +5,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from handrail.models.arguments import read_call
-from handrail.models.base import CallPart, Finish, Finished, Opaque, Part, Progress, Text, Thinking, UsagePart
+from handrail.models.arguments import read_call, readable
+from handrail.models.base import (
+    Blocked,
+    CallPart,
+    Finish,
+    Finished,
+    Opaque,
+    Part,
+    Progress,
+    Text,
+    Thinking,
+    UsagePart,
+)
 from handrail.models.incoming import StreamRefused
 from handrail.models.reading import TextReader
 from handrail.models.sendable import given_back, joined, tokens, word
@@ -150,6 +161,9 @@ class ChatReader:
             yield from self._wanted_back(calls, drafts)
             calls = calls or list(written)
             reason = "tool_calls" if calls else "stop"
+        elif self._drafts:
+            drafts = [self._drafts[index] for index in sorted(self._drafts)]
+            yield Blocked(tuple(readable(draft.name, "".join(draft.arguments)) for draft in drafts))
         for call in calls:
             yield CallPart(call)
         yield Finished(reason)

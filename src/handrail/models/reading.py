@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from handrail.models.base import (
+    Blocked,
     CallPart,
     Finish,
     Finished,
@@ -83,6 +84,8 @@ class Answer(NamedTuple):
     thinking: str
     opaque: tuple[dict[str, Any], ...]
     calls: tuple[ToolCall, ...]
+    blocked: tuple[str, ...]
+    """What can be read of calls that do not count, because the answer breaks off."""
     usage: Usage
     finish: Finish | None
     raw: bytes
@@ -96,6 +99,7 @@ class Collector:
     _thinking: list[str] = field(default_factory=list)
     _opaque: list[dict[str, Any]] = field(default_factory=list)
     _calls: list[ToolCall] = field(default_factory=list)
+    _blocked: tuple[str, ...] = ()
     _usage: Usage = field(default_factory=Usage)
     _finish: Finish | None = None
     _raw: bytearray = field(default_factory=bytearray)
@@ -112,6 +116,8 @@ class Collector:
                 self._opaque.append(block)
             case CallPart(call):
                 self._calls.append(call)
+            case Blocked(calls):
+                self._blocked = calls
             case UsagePart(usage):
                 self._usage = usage
             case Finished(reason):
@@ -124,6 +130,7 @@ class Collector:
             thinking="".join(self._thinking),
             opaque=tuple(self._opaque),
             calls=_blocked_together(self._calls),
+            blocked=self._blocked,
             usage=self._usage,
             finish=self._finish,
             raw=bytes(self._raw),

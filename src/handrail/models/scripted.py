@@ -29,8 +29,10 @@ from typing import Any, Literal
 import anyio
 from pydantic import Field, ValidationError
 
+from handrail.models.arguments import readable
 from handrail.models.base import (
     AssistantTurn,
+    Blocked,
     CallPart,
     Capabilities,
     Finish,
@@ -179,6 +181,8 @@ class ScriptedModel:
         if finish in {"stop", "tool_calls"}:
             for at, call in enumerate(answer.calls):
                 yield CallPart(_call(call, f"call_{number}_{at}"))
+        elif answer.calls:
+            yield Blocked(tuple(readable(call.name, json.dumps(call.arguments)) for call in answer.calls))
         yield Finished(finish)
 
     def _answer(self, request: Request, number: int) -> ScriptedAnswer:

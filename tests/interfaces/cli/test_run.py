@@ -178,6 +178,19 @@ def test_an_answer_that_was_cut_short_is_told_beside_it(workspace: Path, tmp_pat
     assert "length limit" in done.stderr
 
 
+@pytest.mark.promise("MOD-20")
+def test_an_answer_that_breaks_off_changes_nothing_and_says_what_it_was_about(
+    workspace: Path, tmp_path: Path
+) -> None:
+    text = {"path": "cart.py", "text": "def total():\n"}
+    write = {"text": "I write.", "calls": [{"name": "write", "arguments": text}], "finish": "length"}
+    done = run("run", "go", "--mode", "auto", "--model", script(tmp_path, READ, write), cwd=workspace)
+    assert (workspace / "cart.py").read_text() == "def total():\n    return 1\n"
+    assert "Nothing of it was done" in done.stderr
+    assert "write cart.py" in " ".join(done.stderr.split())
+    assert "/retry" in done.stderr
+
+
 def test_a_mention_that_is_not_attached_is_told(workspace: Path, tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "Hm."})
     done = run("run", "look at @missing.py and @cart.py", "--model", model, cwd=workspace)

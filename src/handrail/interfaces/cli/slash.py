@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SLASH = re.compile(r"^\s*/([A-Za-z][A-Za-z-]*)(?:\s+(.*))?\s*$", re.DOTALL)
 CONTINUE = "Go on from where you stopped."
+RETRY = "Your last answer was cut off or did not work. Answer again from the start; change less at a time."
 
 
 class Called(NamedTuple):
@@ -102,6 +103,11 @@ async def show_todos(talk: "Conversation", argument: str) -> None:
 async def go_on(talk: "Conversation", argument: str) -> None:
     need_session(talk)
     await talk.send(SendMessage(text=argument or CONTINUE))
+
+
+async def retry(talk: "Conversation", argument: str) -> None:
+    need_session(talk)
+    await talk.send(SendMessage(text=argument or RETRY))
 
 
 async def compact(talk: "Conversation", argument: str) -> None:
@@ -193,6 +199,7 @@ COMMANDS = {
     "model": Slash("[NAME]", "which model answers", model),
     "todos": Slash("[done ID]", "the plan of this session", show_todos),
     "continue": Slash("", "let the model go on after a stop", go_on),
+    "retry": Slash("", "let the model answer again, from the beginning", retry),
     "compact": Slash("[show|undo]", "summarise older turns for the model", compact),
     "fork": Slash("[TURN]", "go on in a copy of this session", fork),
     "sessions": Slash("", "the sessions of this folder", sessions),

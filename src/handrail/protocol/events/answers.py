@@ -50,6 +50,8 @@ class Answered(EventBase):
     opaque: tuple[dict[str, Any], ...] = ()
     """Blocks the provider wants back unchanged (such as signed thinking)."""
     calls: tuple[ToolCall, ...] = ()
+    blocked: tuple[str, ...] = ()
+    """What can be read of calls that do not count, because the answer breaks off: `edit src/cart.py`."""
     end: AnswerEnd
     usage: Usage = Usage()
     cost_usd: float | None = None
