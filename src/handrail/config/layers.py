@@ -70,7 +70,8 @@ def load_settings(
     trusted: bool = False,
 ) -> LoadedSettings:
     """All settings and where each comes from. `flags` is {key: value or text}; raises ConfigProblem."""
-    values = {key: _value(Settings(), key) for key in keys()}
+    defaults = Settings()
+    values = {key: _value(defaults, key) for key in keys()}
     sources: dict[str, tuple[Source, ...]] = {key: (Source(layer="default"),) for key in values}
     ignored = []
     of_workspace = _in_file(workspace / WORKSPACE_SETTINGS, "workspace") if workspace else []
