@@ -11,7 +11,7 @@ from handrail.config.settings import Settings, keys
 from handrail.config.toml_file import TomlFile, read_toml
 from handrail.config.validation import check, from_text, nested
 from handrail.protocol.errors import UsageProblem
-from handrail.protocol.values import Value
+from handrail.protocol.record import Record
 
 Layer = Literal["default", "user", "workspace", "environment", "flag"]
 
@@ -19,7 +19,7 @@ ADDS_UP = "commands.allow"
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
 
-class Source(Value):
+class Source(Record):
     """Where a setting was set; `place` is `FILE:LINE` or the variable's name."""
 
     layer: Layer
@@ -29,7 +29,7 @@ class Source(Value):
         return self.place or self.layer
 
 
-class Ignored(Value):
+class Ignored(Record):
     """What a workspace's file says and a workspace may not say."""
 
     key: str
@@ -38,7 +38,9 @@ class Ignored(Value):
     why: str
 
 
-class LoadedSettings(Value):
+class LoadedSettings(Record):
+    """All settings, and where each was set."""
+
     settings: Settings
     sources: dict[str, tuple[Source, ...]]
     """Of every key; of `commands.allow` all that added to it."""
