@@ -20,4 +20,5 @@ def test_same_call_with_other_results_is_not() -> None:
 def test_alternating_failures_are_stuck_and_alternating_successes_are_not() -> None:
     failing = [done("a", "1", failed=True), done("b", "2", failed=True)] * 3
     assert "alternating" in stuck(failing)
+    assert "alternating" in stuck([done("write", "1", failed=True), done("read", "2")] * 3)
     assert not stuck([done("a", "1"), done("b", "2")] * 3)

@@ -19,11 +19,12 @@ from handrail.models.base import (
     UserTurn,
 )
 from handrail.models.connections import connections
-from handrail.models.one_action import ActionReader, OneActionModel, as_one_action, as_rewriting
+from handrail.models.one_action import OneActionModel, as_one_action, as_rewriting
 from handrail.models.openai import request_body
 from handrail.models.reading import collect
 from handrail.models.scripted import ScriptedModel
-from handrail.protocol.values import Excerpt, ToolCall
+from handrail.models.small_answers import ActionReader
+from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +49,7 @@ def test_schema_leaves_only_actions_and_paths_that_there_are() -> None:
     read, write, answer = schema["oneOf"]
     assert read["properties"] == {"action": {"const": "read"}, "path": {"enum": ["a.py", "test_a.py"]}}
     assert write["properties"]["path"] == {"enum": ["a.py"]}
-    assert list(write["properties"]) == ["action", "why", "path", "text"]
+    assert list(write["properties"]) == ["action", "why", "path"]
     assert answer["required"] == ["action", "text"]
 
 
@@ -72,16 +73,41 @@ def test_earlier_calls_and_results_are_words() -> None:
 
 
 async def test_action_becomes_a_call_and_answer_becomes_text() -> None:
-    acting = json.dumps({"action": "write", "why": "1 is wrong", "path": "a.py", "text": "```py\nx = 2\n```"})
+    acting = json.dumps({"action": "read", "path": "a.py"})
     model = OneActionModel(ScriptedModel([{"text": [acting[:20], acting[20:]]}]))
     answer = await collect(model.stream(request()))
     assert (answer.text, answer.finish) == ("", "tool_calls")
-    assert [(call.name, call.arguments) for call in answer.calls] == [
-        ("write", {"path": "a.py", "text": "x = 2\n"})
-    ]
+    assert [(call.name, call.arguments) for call in answer.calls] == [("read", {"path": "a.py"})]
     model = OneActionModel(ScriptedModel([{"text": [json.dumps({"action": "answer", "text": "Hi"})]}]))
     answer = await collect(model.stream(request()))
     assert (answer.text, answer.calls, answer.finish) == ("Hi", (), "stop")
+
+
+async def test_text_of_a_file_is_asked_for_when_the_action_is_taken() -> None:
+    acting = json.dumps({"action": "write", "why": "1 is wrong", "path": "a.py"})
+    first, second = Usage(input_tokens=30, output_tokens=9), Usage(input_tokens=50, output_tokens=4)
+    inner = ScriptedModel([{"text": [acting], "usage": first}, {"text": ["x = ", "2"], "usage": second}])
+    answer = await collect(OneActionModel(inner).stream(request()))
+    assert [(call.name, call.arguments) for call in answer.calls] == [
+        ("write", {"path": "a.py", "text": "x = 2\n"})
+    ]
+    assert answer.usage == first + second
+    asked = inner.requests[-1]
+    assert (asked.begun, asked.output_schema) == ("```python\n", None)
+    assert str(asked.messages).count("1 is wrong") == 1
+
+
+async def test_text_that_was_cut_off_writes_nothing() -> None:
+    acting = json.dumps({"action": "write", "why": "", "path": "a.py"})
+    inner = ScriptedModel([{"text": [acting]}, {"text": ["x = "], "finish": "length"}])
+    answer = await collect(OneActionModel(inner).stream(request()))
+    assert (answer.calls, answer.finish) == ((), "length")
+
+
+def test_what_was_written_is_shown_as_it_was_written() -> None:
+    call = ToolCall(id="c", name="write", arguments={"path": "a.py", "text": "x = 2\n"})
+    (said,) = as_one_action(request(AssistantTurn("", (call,)))).messages
+    assert said.text == '{"action": "write", "path": "a.py"}\n```python\nx = 2\n```'  # type: ignore[union-attr]
 
 
 EXCERPT = Excerpt(path="a.py", name="f", text="def f():\n    return 1\n", kept="def f():\n")

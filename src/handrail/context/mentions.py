@@ -42,10 +42,11 @@ def attach_mentions(
     workspace: Workspace,
     cap: int = ATTACHED_CAP,
     images: Sequence[AttachedImage] = (),
+    also: Sequence[str] = (),
 ) -> Attached:
     """The content of every file and folder that the message mentions; `images` go with it already."""
     there = {image.name for image in images}
-    names = [name for name in mentioned(message) if name not in there]
+    names = [name for name in dict.fromkeys([*mentioned(message), *also]) if name not in there]
     attached = attach_files(names, workspace, cap, how="user")
     found, left_out = attached.images, list[str]()
     while found and (problem := too_many([*images, *(each.image for each in found)])):

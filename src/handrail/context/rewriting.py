@@ -13,7 +13,8 @@ from handrail.context.briefing import Attempt, Briefing, brief
 from handrail.context.failing import lines_named, telling_lines
 from handrail.context.functions import functions
 from handrail.context.prompt import IS_TEST, Prompt
-from handrail.models.one_action import FENCE, code_language
+from handrail.models.one_action import code_language
+from handrail.models.small_answers import FENCE
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import SHOWN_DIGITS, Excerpt, FileSeen
 from handrail.workspace.files import TextFile, Workspace

@@ -1,21 +1,22 @@
-"""What a small model is shown: a short prompt, three actions, and the files that matter, found by code."""
+"""What a small model is shown in a conversation: a short prompt, a few actions, the files that were named."""
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from handrail.context.prompt import IS_TEST, Prompt
 from handrail.models.base import ToolSpec
+from handrail.protocol.errors import PathProblem
 from handrail.workspace.files import Workspace
-from handrail.workspace.walk import walk
+from handrail.workspace.walk import Entry, walk
 
 SYSTEM = """\
 You are Handrail, a coding assistant in a small project. Be brief and exact.
-Change as little as possible and keep the style. Never change a test to make it pass.
-`write` replaces a whole file: repeat every line that stays as it is."""
+Answer questions in words. Change a file only when the user asks for a change; keep its style."""
 ACTIONS = {
-    "read": "Show a file.",
-    "write": "Write a whole file.",
-    "run": "Run a command.",
+    "write": "Change or create a file; its text is asked for next.",
+    "read": "Look at a file that was not shown.",
+    "run": "Run a command, when the user asks for it.",
 }
 WRITING = ("write",)
 LISTED_PATHS, DEPTH = 60, 3
@@ -24,22 +25,56 @@ LARGEST_WRITTEN = 6_000
 SOURCE = re.compile(r"\.(py|js|ts|mjs|cjs|go|rs|c|h|cpp|java|rb|sh|json|toml|txt|md|html|css)$")
 
 
-def small_prompt(workspace: Workspace, tools: Sequence[ToolSpec], *, checked: bool) -> Prompt:
+FILE_NAME = re.compile(r"(?<![\w@/.~-])[\w-][\w./-]*\.\w{1,8}(?![\w/])")
+MOST_NAMED = 20
+
+
+def small_prompt(workspace: Workspace, tools: Sequence[ToolSpec], words: str, *, checked: bool) -> Prompt:
     """The prompt for a model that takes one action at a time; with a check, tests cannot be written."""
-    entries = [
+    entries = _sources(workspace)
+    paths = [entry.path for entry in entries]
+    writable = [entry.path for entry in entries if entry.size <= LARGEST_WRITTEN]
+    if checked:
+        writable = [path for path in writable if not IS_TEST.search(path)]
+    new = [name for name in file_names(words) if name not in paths and SOURCE.search(name)]
+    offered = {tool.name: tool for tool in tools}
+    return Prompt(
+        system=SYSTEM,
+        tools=tuple(
+            ToolSpec(name, told, offered[name].schema) for name, told in ACTIONS.items() if name in offered
+        ),
+        paths=tuple(paths),
+        writable=(*writable, *new),
+        writing=WRITING,
+    )
+
+
+def file_names(words: str) -> list[str]:
+    """Names of files that stand in the user's words, once each, in order."""
+    return list(dict.fromkeys(name for name in FILE_NAME.findall(words) if ".." not in name))
+
+
+def named_files(words: str, workspace: Workspace) -> list[str]:
+    """Files of the workspace that the user names: a small model is shown them without having to ask."""
+    found = []
+    for name in file_names(words):
+        with suppress(PathProblem):
+            place = workspace.resolve(name)
+            if place.inside and place.absolute.is_file():
+                found.append(name)
+    return found
+
+
+def file_list(workspace: Workspace) -> str:
+    """What there is, in one line."""
+    paths = [entry.path for entry in _sources(workspace)]
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return f"[Files: {', '.join(paths[:MOST_NAMED])}{more}.]" if paths else ""
+
+
+def _sources(workspace: Workspace) -> list[Entry]:
+    return [
         entry
         for entry in walk(workspace.root, DEPTH, LISTED_PATHS * 5)
         if entry.kind == "file" and SOURCE.search(entry.path) and not entry.path.startswith(".")
     ][:LISTED_PATHS]
-    writable = [entry.path for entry in entries if entry.size <= LARGEST_WRITTEN]
-    if checked:
-        writable = [path for path in writable if not IS_TEST.search(path)]
-    return Prompt(
-        system=SYSTEM,
-        tools=tuple(
-            ToolSpec(tool.name, ACTIONS[tool.name], tool.schema) for tool in tools if tool.name in ACTIONS
-        ),
-        paths=tuple(entry.path for entry in entries),
-        writable=tuple(writable),
-        writing=WRITING,
-    )

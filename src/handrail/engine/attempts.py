@@ -7,7 +7,6 @@ from handrail.engine.ending import Ending
 from handrail.protocol.errors import LostHold, PathProblem
 from handrail.protocol.events import AttemptStarted, CheckFinished
 from handrail.sessions.handle import Session
-from handrail.sessions.transcript import Said
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.checking import Checker
 from handrail.workspace.files import Workspace
@@ -24,12 +23,14 @@ class Attempts:
         workspace: Workspace,
         checker: Checker,
         brief: Callable[[Attempt], Briefing],
+        task: str,
     ) -> None:
-        """`brief` says what an attempt begins with."""
+        """`brief` says what an attempt begins with; `task` is what the user asked for."""
         self._session = session
         self._workspace = workspace
         self._checker = checker
         self._brief = brief
+        self._task = task
 
     async def until_passed(self, answer: Callable[[], Awaitable[Ending]]) -> Ending:
         """Answered when the check passed; otherwise the files are as they were, and the ending says so."""
@@ -49,7 +50,7 @@ class Attempts:
         return self._unverified(ending, left)
 
     def _begin(self, number: int, before: CheckFinished, failed: CheckFinished | None) -> None:
-        briefing = self._brief(Attempt(number, self._task(), self._turn.check, before, failed))
+        briefing = self._brief(Attempt(number, self._task, self._turn.check, before, failed))
         self._session.append(
             AttemptStarted(
                 turn_id=self._turn.turn_id,
@@ -61,11 +62,6 @@ class Attempts:
                 rewrite=briefing.rewrite,
             )
         )
-
-    def _task(self) -> str:
-        """What the user asked for."""
-        said = (entry for entry in self._session.transcript if entry.seq == self._turn.message_seq)
-        return next((entry.words for entry in said if isinstance(entry, Said)), "")
 
     async def _check(self, attempt: int) -> CheckFinished:
         return await self._checker.check(self._turn.check, self._turn.turn_id, attempt)

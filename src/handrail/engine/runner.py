@@ -16,6 +16,7 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.map.shown import MapPart
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions
 from handrail.context.situation import situation
+from handrail.context.small import file_list, named_files
 from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.takeover import ended_turn, take_over
@@ -253,9 +254,9 @@ class Runner:
     def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> Taken:
         can = self._model.capabilities if self._model else Capabilities(images=True)
         cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
-        attached = attach_mentions(command.text, self.workspace, cap, command.images)
-        dated = not can.one_action  # a small model reads slowly, and makes nothing of it
-        now = "" if steering else situation(self.session.state, self.workspace, time.time(), dated=dated)
+        also = named_files(command.text, self.workspace) if can.one_action else ()
+        attached = attach_mentions(command.text, self.workspace, cap, command.images, also)
+        now = "" if steering else self._situation(can)
         mapped = MapPart() if steering else self.maker.map.part(self.session.state, command.text, can)
         images = (*command.images, *(each.image for each in attached.images))
         event = UserMessage(
@@ -270,6 +271,12 @@ class Runner:
             steering=steering,
         )
         return Taken(event, tuple(each.data for each in attached.images))
+
+    def _situation(self, can: Capabilities) -> str:
+        """What changes from turn to turn; a small model makes nothing of the date, and cannot list files."""
+        now = situation(self.session.state, self.workspace, time.time(), dated=not can.one_action)
+        there = file_list(self.workspace) if can.one_action else ""
+        return "\n".join(part for part in (there, now) if part)
 
     def _unseen(self, text: str, images: Sequence[AttachedImage]) -> list[str]:
         """For the user: what the model will not see."""

@@ -15,11 +15,7 @@ def stuck(recent: Sequence[Done]) -> str:
     if len(same) == REPEATS:
         return f"You have made the same call {REPEATS} times with the same result."
     tail = recent[-ALTERNATIONS:]
-    if (
-        len(tail) == ALTERNATIONS
-        and all(done.failed for done in tail)
-        and len({done[:2] for done in tail[::2]}) == 1
-        and len({done[:2] for done in tail[1::2]}) == 1
-    ):
-        return "You are alternating between two calls that both keep failing."
+    circling = len(tail) == ALTERNATIONS and len({done[:2] for done in tail}) <= 2
+    if circling and any(done.failed for done in tail):
+        return "You are alternating between two calls that keep giving the same results."
     return ""

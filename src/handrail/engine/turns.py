@@ -29,6 +29,7 @@ from handrail.models.prices import cost
 from handrail.protocol.values import Mode, Role, Usage
 from handrail.sessions.handle import Session
 from handrail.sessions.state import Cut
+from handrail.sessions.transcript import Said
 from handrail.tools.checking import Checker
 from handrail.tools.gate import Gate
 from handrail.tools.toolbox import Toolbox
@@ -66,7 +67,7 @@ class Turns:
         secrets = self._answerers.secrets()
         window = min(model.capabilities.context_window for model in models)
         checked = bool(session.state.turn and session.state.turn.check)
-        prompt = self._prompt(session.state.mode, models[0], checked=checked)
+        prompt = self._prompt(session.state.mode, models[0], words_of_turn(session), checked=checked)
         stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         return Turn(
@@ -98,6 +99,7 @@ class Turns:
                 self._workspace,
                 Checker(session, self._workspace, self._toolbox.run_tool, secrets),
                 brief=self._brief(prompt),
+                task=words_of_turn(session),
             ),
             compacting=await self._compacting(session, models, prompt, stored),
             stored=stored,
@@ -106,7 +108,7 @@ class Turns:
     async def compacting(self, session: Session) -> Compacting:
         """For a session in which no turn runs."""
         models = await self._answerers.models(session)
-        prompt = self._prompt(session.state.mode, models[0], checked=False)
+        prompt = self._prompt(session.state.mode, models[0], "", checked=False)
         return await self._compacting(session, models, prompt, session.log.blob)
 
     async def _compacting(
@@ -131,7 +133,7 @@ class Turns:
             return
         mode = session.state.mode if session else self._settings.mode
         beginning = assemble(
-            prompt=self._prompt(mode, model, checked=False),
+            prompt=self._prompt(mode, model, "", checked=False),
             cut=session.state.cut if session else Cut(),
             transcript=session.transcript if session else (),
             capabilities=model.capabilities,
@@ -145,12 +147,12 @@ class Turns:
             async for _ in parts:
                 pass
 
-    def _prompt(self, mode: Mode, model: Model, *, checked: bool) -> Prompt:
+    def _prompt(self, mode: Mode, model: Model, words: str, *, checked: bool) -> Prompt:
         tools = self._toolbox.specs(mode)
         if model.capabilities.one_action:
             from handrail.context.small import small_prompt
 
-            return small_prompt(self._workspace, tools, checked=checked)
+            return small_prompt(self._workspace, tools, words, checked=checked)
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
         return Prompt(system_prompt(str(self._workspace.root), platform.system(), notes), tools)
 
@@ -161,6 +163,13 @@ class Turns:
         from handrail.context.rewriting import brief_small
 
         return partial(brief_small, self._workspace, prompt)
+
+
+def words_of_turn(session: Session) -> str:
+    """What the user wrote to begin the turn."""
+    begun = session.state.turn.message_seq if session.state.turn else 0
+    said = (entry for entry in session.transcript if entry.seq == begun)
+    return next((entry.words for entry in said if isinstance(entry, Said)), "")
 
 
 def price(model: Model, usage: Usage) -> float | None:

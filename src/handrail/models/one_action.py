@@ -2,11 +2,11 @@
 
 The tools of a request become actions with flat fields, and `answer` is the action that ends the turn. The
 schema is a grammar for the server, so what comes is always readable; paths can only be ones that there are.
-Code is not written well inside of JSON: a request to rewrite a part of a file is answered by a code block.
+Code is not written well inside of JSON: the text of a file, or of a part of it, is a code block of its own.
 """
 
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -14,7 +14,6 @@ from handrail.models.base import (
     AssistantTurn,
     CallPart,
     Capabilities,
-    Finish,
     Finished,
     Message,
     Model,
@@ -23,18 +22,20 @@ from handrail.models.base import (
     Text,
     ToolResult,
     ToolSpec,
+    UsagePart,
     UserTurn,
 )
-from handrail.protocol.ids import new_id
-from handrail.protocol.values import Excerpt, ToolCall
+from handrail.models.small_answers import ANSWER, FENCE, ActionReader, Reader, RewriteReader, TextReader
+from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 HOW = "\nAnswer with one JSON object, one of:\n{actions}"
-ANSWER, WHY = "answer", "why"
-THOUGHT = {"type": "string", "maxLength": 200}
-FENCE = "```"
+TEXT = "Write all of {path} as it is to be, in one code block."
+WHY, CONTENT = "why", "text"
+THOUGHT = {"type": "string", "maxLength": 120}
 LANGUAGES = {"py": "python", "js": "javascript", "mjs": "javascript", "cjs": "javascript", "ts": "typescript"}
 LONGEST_REWRITE = 800
 """Tokens: what a small model goes on writing after that is not the code it was asked for."""
+LONGEST_FILE = 2_400
 
 
 class OneActionModel:
@@ -52,9 +53,35 @@ class OneActionModel:
         return self._inner.capabilities._replace(one_action=True)
 
     async def stream(self, request: Request) -> AsyncGenerator[Part, None]:
-        reader = ActionReader() if request.rewrite is None else RewriteReader(request.rewrite)
-        asked = as_one_action(request) if request.rewrite is None else as_rewriting(request, request.rewrite)
-        async with aclosing(self._inner.stream(asked)) as parts:
+        if request.rewrite is not None:
+            answers = self._read(as_rewriting(request, request.rewrite), RewriteReader(request.rewrite))
+        else:
+            answers = self._act(request)
+        async with aclosing(answers) as parts:
+            async for part in parts:
+                yield part
+
+    async def _act(self, request: Request) -> AsyncGenerator[Part, None]:
+        """An action; where it is to write a file, the text of that file is asked for next."""
+        writing: ToolCall | None = None
+        spent = Usage()
+        async with aclosing(self._read(as_one_action(request), ActionReader())) as parts:
+            async for part in parts:
+                match part:
+                    case CallPart(call) if call.name in request.writing:
+                        writing = call
+                        break  # only the end of the answer would follow
+                    case UsagePart(usage):
+                        spent = usage
+                yield part
+        if writing is None:
+            return
+        async with aclosing(self._read(as_writing(request, writing), TextReader(writing))) as parts:
+            async for part in parts:
+                yield UsagePart(spent + part.usage) if isinstance(part, UsagePart) else part
+
+    async def _read(self, request: Request, reader: Reader) -> AsyncGenerator[Part, None]:
+        async with aclosing(self._inner.stream(request)) as parts:
             async for part in parts:
                 match part:
                     case Text(text):
@@ -72,7 +99,7 @@ class OneActionModel:
 
 def as_one_action(request: Request) -> Request:
     """The same request, its tools as actions of one schema and its calls and results as plain words."""
-    shapes = [_shape(tool) for tool in request.tools]
+    shapes = [_shape(tool, request) for tool in request.tools]
     shapes.append(f'{{"action": "{ANSWER}", "text": "..."}}')
     return request.changed(
         system=request.system + HOW.format(actions="\n".join(shapes)),
@@ -91,6 +118,25 @@ def as_rewriting(request: Request, excerpt: Excerpt) -> Request:
     )
 
 
+def as_writing(request: Request, call: ToolCall) -> Request:
+    """The same request, gone on with: the action is taken, and its text is wanted in a code block."""
+    path = str(call.arguments.get("path", ""))
+    acted = as_one_action(request)
+    return acted.changed(
+        messages=(*acted.messages, AssistantTurn(_action_text(call)), UserTurn(TEXT.format(path=path))),
+        output_schema=None,
+        begun=f"{FENCE}{code_language(path)}\n",
+        stop=(FENCE,),
+        max_output_tokens=min(request.max_output_tokens, LONGEST_FILE),
+    )
+
+
+def code_language(path: str) -> str:
+    """What a code block of this file is called."""
+    ending = path.rpartition(".")[2]
+    return LANGUAGES.get(ending, ending if ending.isalnum() and ending != path else "")
+
+
 def schema_of(request: Request) -> dict[str, Any]:
     """What an answer can be: an action with its fields, in this order."""
     actions = [_action(tool, request) for tool in request.tools]
@@ -99,12 +145,19 @@ def schema_of(request: Request) -> dict[str, Any]:
 
 
 def _action(tool: ToolSpec, request: Request) -> dict[str, Any]:
+    writes = tool.name in request.writing
     # A thought before a change makes small models better at it; it is not part of the call.
-    fields: dict[str, Any] = {WHY: THOUGHT} if tool.name in request.writing else {}
-    for name in tool.schema.get("required", ()):
-        paths = request.writable if tool.name in request.writing else request.paths
+    fields: dict[str, Any] = {WHY: THOUGHT} if writes else {}
+    for name in _fields(tool, request):
+        paths = request.writable if writes else request.paths
         fields[name] = {"enum": list(paths)} if name == "path" and paths else {"type": "string"}
     return _object(tool.name, fields)
+
+
+def _fields(tool: ToolSpec, request: Request) -> list[str]:
+    """The fields that a call has to have; the text of a file is asked for when the action is taken."""
+    required: list[str] = tool.schema.get("required", [])
+    return [name for name in required if not (tool.name in request.writing and name == CONTENT)]
 
 
 def _object(action: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -116,15 +169,15 @@ def _object(action: str, fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _shape(tool: ToolSpec) -> str:
-    fields = {"action": tool.name} | dict.fromkeys(tool.schema.get("required", ()), "...")
+def _shape(tool: ToolSpec, request: Request) -> str:
+    fields = {"action": tool.name} | dict.fromkeys(_fields(tool, request), "...")
     return f"{json.dumps(fields)}: {tool.description}"
 
 
 def _as_text(message: Message) -> Message:
     match message:
         case AssistantTurn(text, calls) if calls:
-            return AssistantTurn(json.dumps({"action": calls[0].name, **calls[0].arguments}))
+            return AssistantTurn(_action_text(calls[0]))
         case AssistantTurn(text):
             return AssistantTurn(json.dumps({"action": ANSWER, "text": text}))
         case ToolResult():
@@ -134,104 +187,10 @@ def _as_text(message: Message) -> Message:
             return message
 
 
-class ActionReader:
-    """Reads the object as it comes: the words of an answer can be shown at once, all else is for the end."""
-
-    OPENING = f'{{"action":"{ANSWER}","text":"'
-
-    def __init__(self) -> None:
-        self._written = ""
-        self._shown = 0
-
-    def feed(self, piece: str) -> str:
-        """What of an answer's words can be shown now."""
-        self._written += piece
-        words = self._words()
-        new, self._shown = words[self._shown :], len(words)
-        return new
-
-    def end(self, reason: Finish) -> Iterator[Part]:
-        """The call, or the rest of the words, and how it ended."""
-        action = self._action() if reason != "length" else None
-        if action is None or action.get("action") == ANSWER:
-            said = (
-                self._written if action is None and not self._shown else str((action or {}).get("text", ""))
-            )
-            if said[self._shown :]:
-                yield Text(said[self._shown :])
-            yield Finished(reason)
-            return
-        arguments = {field: value for field, value in action.items() if field not in ("action", WHY)}
-        if isinstance(arguments.get("text"), str):
-            arguments["text"] = _without_fence(arguments["text"])
-        yield CallPart(ToolCall(id=new_id("call"), name=str(action["action"]), arguments=arguments))
-        yield Finished("tool_calls")
-
-    def _action(self) -> dict[str, Any] | None:
-        try:
-            value = json.loads(self._written)
-        except ValueError:
-            return None
-        return value if isinstance(value, dict) and isinstance(value.get("action"), str) else None
-
-    def _words(self) -> str:
-        """The words of an answer so far, as far as they are whole characters."""
-        head, _, text = self._written.partition('"text"')
-        if "".join(head.split()) != self.OPENING.partition('"text"')[0] or ":" not in text:
-            return ""
-        opened = text.partition(":")[2].lstrip()
-        if not opened.startswith('"'):
-            return ""
-        return _unescaped(opened[1:])
-
-
-class RewriteReader:
-    """Reads the code that goes on from the lines that stay; nothing of it is shown before it is an edit."""
-
-    def __init__(self, excerpt: Excerpt) -> None:
-        self._excerpt = excerpt
-        self._written = ""
-
-    def feed(self, piece: str) -> str:
-        self._written += piece
-        return ""
-
-    def end(self, reason: Finish) -> Iterator[Part]:
-        """The edit, and how it ended; code that was cut off is only words."""
-        body = self._written.partition(FENCE)[0].rstrip()
-        if reason != "stop" or not body:
-            yield Text(self._written)
-            yield Finished(reason)
-            return
-        break_ = "\n" if self._excerpt.text.endswith("\n") else ""
-        edit = {"search": self._excerpt.text, "replace": f"{self._excerpt.kept}{body}{break_}"}
-        arguments = {"path": self._excerpt.path, "edits": [edit]}
-        yield CallPart(ToolCall(id=new_id("call"), name="edit", arguments=arguments))
-        yield Finished("tool_calls")
-
-
-def code_language(path: str) -> str:
-    """What a code block of this file is called."""
-    ending = path.rpartition(".")[2]
-    return LANGUAGES.get(ending, ending if ending.isalnum() and ending != path else "")
-
-
-def _without_fence(text: str) -> str:
-    """The text without the fence that models are used to put around code."""
-    lines = text.strip().splitlines()
-    if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
-        return "\n".join(lines[1:-1]) + "\n"
-    return text
-
-
-def _unescaped(text: str) -> str:
-    """The decoded start of a JSON string whose end may not have come yet."""
-    end = 0
-    while end < len(text) and text[end] != '"':
-        step = 1 if text[end] != "\\" else 6 if text[end : end + 2] == "\\u" else 2
-        if end + step > len(text):
-            break
-        end += step
-    decoded: str = json.loads(f'"{text[:end]}"', strict=False)
-    # Half of a pair is not shown before the other half has come.
-    return decoded[:-1] if decoded and "\ud800" <= decoded[-1] <= "\udbff" else decoded
+def _action_text(call: ToolCall) -> str:
+    """A call as the model wrote it: the action, and the code that it wrote for it."""
+    plain = {field: value for field, value in call.arguments.items() if isinstance(value, str)}
+    code = plain.pop(CONTENT, "") if call.name != ANSWER else ""
+    action = json.dumps({"action": call.name, **plain})
+    path = plain.get("path", "")
+    return f"{action}\n{FENCE}{code_language(path)}\n{code.rstrip()}\n{FENCE}" if code else action
