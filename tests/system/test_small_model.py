@@ -96,7 +96,7 @@ async def test_how_far_the_model_is_can_be_followed_and_is_not_in_the_log(
         await turn(talk, "Say hello. " * 150)
         words = [delta.text for delta in talk.deltas if delta.kind == "progress"]
         assert f"loading {SMOLLM2.model}" in words
-        assert any(text.startswith("reading the prompt  256/") for text in words)
+        assert any(text.startswith("reading the prompt  128/") for text in words)
         assert words[-1] == "answering"
         stored = "".join(one.event.model_dump_json() for one in talk.seen)
         assert "reading the prompt" not in stored
@@ -155,7 +155,8 @@ async def test_killed_in_an_answer_the_next_start_answers_from_the_same_child(
     process.kill()
     process.communicate(timeout=DEADLINE)
     await until(lambda: not answering(before))
-    assert [event["end"] for event in answers(run(tmp_path, "Say hello."))] in (["stop"], ["length"])
+    (answer,) = answers(run(tmp_path, "Say hello."))
+    assert answer["end"] in ("stop", "length", "tool_calls")
     assert child.running() == before
 
 

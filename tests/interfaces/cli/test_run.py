@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.interfaces.cli.program import DEADLINE, command, environment, run, script
+from tests.interfaces.cli.program import DEADLINE, command, environment, run, script, terminal
 from tests.models.fake_server import FakeServer, Reply, Said
 from tests.models.wires import FORMATS, WireFormat
 from tests.pictures import png
@@ -41,6 +41,17 @@ def test_the_answer_is_on_stdout_and_progress_on_stderr(workspace: Path, tmp_pat
     assert (done.returncode, done.stdout) == (0, "It returns **1**.\n")
     assert "read      cart.py" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_in_a_terminal_what_goes_on_has_a_clock_and_leaves_no_trace(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "one two three four five", "chunk_delay_ms": 600})
+    with terminal("run", "count", "--model", model, cwd=workspace, NO_COLOR="1") as shown:
+        shown.expect("  answering ")
+        shown.expect("one two three four five")
+        assert shown.end() == 0
+        last = shown.raw.rpartition("\r\x1b[K")[2]
+    assert "answering" not in last
+    assert "one two three four five" in last
 
 
 @pytest.mark.promise("TERM-6")

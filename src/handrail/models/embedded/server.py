@@ -30,7 +30,7 @@ HANG_SECONDS = 60
 WATCH_SECONDS = 0.25
 LOCK_SECONDS = 1.0
 LOG_BYTES = 1_000_000
-BATCH = 256
+BATCH = 128
 """Tokens read between two reports of progress, and before a cancel is noticed."""
 
 
