@@ -44,9 +44,8 @@ def _lines(text: str) -> list[str]:
 
 def opcodes(before: list[str], after: list[str]) -> list[Opcode]:
     """Like SequenceMatcher.get_opcodes, on the part that differs only."""
-    head = _alike(before, after)
-    tail = _alike(before[head:][::-1], after[head:][::-1])
-    end_before, end_after = len(before) - tail, len(after) - tail
+    head, end_before, end_after = differing(before, after)
+    tail = len(before) - end_before
     middle: list[Opcode]
     if max(end_before, end_after) - head > COMPARED_LINES:
         middle = [("replace", head, end_before, head, end_after)]
@@ -63,10 +62,23 @@ def opcodes(before: list[str], after: list[str]) -> list[Opcode]:
     return [*first, *middle, *last]
 
 
+def differing(before: list[str], after: list[str]) -> tuple[int, int, int]:
+    """Where two texts begin to differ, and where in each of them they end to."""
+    head = _alike(before, after)
+    tail = _alike(before[head:][::-1], after[head:][::-1])
+    return head, len(before) - tail, len(after) - tail
+
+
 def _alike(one: list[str], two: list[str]) -> int:
-    """How many lines from the start are the same."""
-    pairs = enumerate(zip(one, two, strict=False))
-    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(two)))
+    """How many lines from the start are the same; halves are compared, which costs a few slices."""
+    low, high = 0, min(len(one), len(two))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == two[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _groups(codes: list[Opcode]) -> list[list[Opcode]]:

@@ -6,6 +6,7 @@ nothing else, the edit takes code away. Text about such words, in documents and 
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 COMMENT = re.compile(
@@ -59,12 +60,11 @@ class Marker(NamedTuple):
     """Its words can mean nothing else."""
 
 
-def markers(old: str, new: str) -> list[Marker]:
-    """New lines whose words stand for code, if code stood there."""
-    before = Counter(line.strip() for line in old.split("\n"))
+def markers(old: Sequence[str], new: Sequence[str], above: str) -> list[Marker]:
+    """New lines whose words stand for code, if code stood there; `above` is the line before them."""
+    before = Counter(line.strip() for line in old)
     found: list[Marker] = []
-    above = ""
-    for number, line in enumerate(new.split("\n")):
+    for number, line in enumerate(new):
         text = line.strip()
         if not text:
             continue

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from handrail.changes.diff import opcodes
+from handrail.changes.diff import differing, opcodes
 from handrail.changes.elision import markers
 from handrail.changes.escaped_breaks import escaped_break
 from handrail.changes.languages import is_prose
@@ -36,17 +36,26 @@ class Loss(NamedTuple):
         return self.total >= GUARDED_LINES and self.lost * 2 > self.total
 
 
+class Stretch(NamedTuple):
+    """The part in which two texts differ, as lines, and the last line before it that is not blank."""
+
+    old: list[str]
+    new: list[str]
+    above: str
+
+
 def refuse(path: str, old: str | None, new: str) -> Loss:
     """Raises PathProblem where the new text must not be written; `old` is None where there is no file."""
     before = old or ""
     if old is not None and new == old:
         raise PathProblem(f"{path} already says exactly this.", "no_change", path)
-    _refuse_characters(path, before, new)
+    stretch = _stretch(before, new)
+    _refuse_characters(path, "\n".join(stretch.old), "\n".join(stretch.new))
     if before.strip() and not new.strip():
         raise PathProblem(
             f"This would leave {path} empty. Say what it is to contain, or delete the file.", "emptied", path
         )
-    if marker := _conflict(path, before, new):
+    if marker := _conflict(path, Stretch(_lines(before), _lines(new), "") if is_prose(path) else stretch):
         raise PathProblem(
             f"The new text of {path} has a line of a merge or of an edit block in it: {marker[:80]!r}."
             " Send the text alone, without such lines.",
@@ -60,20 +69,31 @@ def refuse(path: str, old: str | None, new: str) -> Loss:
             "escaped_breaks",
             path,
         )
-    loss = _loss(before, new)
-    if line := _elision(path, before, new):
+    if line := _elision(path, stretch):
         raise PathProblem(
             f"{line!r} stands for lines that would be lost. Write out what {path} is to contain, or change"
             " only the lines that change.",
             "elision",
             path,
         )
-    return loss
+    return _loss(before, stretch)
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _stretch(old: str, new: str) -> Stretch:
+    before, after = _lines(old), _lines(new)
+    head, end_before, end_after = differing(before, after)
+    above = next((line for line in reversed(after[:head]) if line.strip()), "")
+    return Stretch(before[head:end_before], after[head:end_after], above.strip())
 
 
 def _refuse_characters(path: str, old: str, new: str) -> None:
     if half := SURROGATE.search(new):
-        raise _characters(path, f"half of a surrogate pair at {half.start()}")
+        raise _characters(path, f"half of a surrogate pair ({half[0]!a})")
     if not new.isascii():
         if len(BIDIRECTIONAL.findall(new)) > len(BIDIRECTIONAL.findall(old)):
             raise _characters(path, "characters that turn the direction of reading (U+202A to U+2069)")
@@ -87,11 +107,11 @@ def _characters(path: str, what: str) -> PathProblem:
     return PathProblem(f"The new text of {path} has {what}. Leave them out.", "suspicious_text", path)
 
 
-def _conflict(path: str, old: str, new: str) -> str:
+def _conflict(path: str, stretch: Stretch) -> str:
     """The first new line that belongs to a conflict or an edit block, and not to the file."""
-    known = Counter(line.rstrip() for line in old.split("\n"))
-    prose, fenced, above = is_prose(path), False, ""
-    for line in new.split("\n"):
+    known = Counter(line.rstrip() for line in stretch.old)
+    prose, fenced, above = is_prose(path), False, stretch.above
+    for line in stretch.new:
         text = line.rstrip()
         fenced ^= prose and FENCE.match(text) is not None
         # Under a short title such a row underlines it.
@@ -104,9 +124,9 @@ def _conflict(path: str, old: str, new: str) -> str:
     return ""
 
 
-def _elision(path: str, old: str, new: str) -> str:
+def _elision(path: str, stretch: Stretch) -> str:
     """The first new line that stands for code; words in a document do only where text goes away."""
-    found = markers(old, new)
+    found = markers(stretch.old, stretch.new, stretch.above)
     if not found:
         return ""
     if not is_prose(path):
@@ -114,23 +134,26 @@ def _elision(path: str, old: str, new: str) -> str:
         if certain:
             return certain
     numbers = {marker.line for marker in found}
-    rest = "\n".join(line for number, line in enumerate(new.split("\n")) if number not in numbers)
-    return found[0].text if _loss(old, rest).lost else ""
+    rest = [line for number, line in enumerate(stretch.new) if number not in numbers]
+    return found[0].text if _lost(stretch.old, rest) or _lost(*map(_written, (stretch.old, rest))) else ""
 
 
-def _loss(old: str, new: str) -> Loss:
-    before, after = old.split("\n"), new.split("\n")
-    before, after = before[: -1 if not before[-1] else None], after[: -1 if not after[-1] else None]
-    counted = _lost(before, after)
-    written = _lost([line for line in before if line.strip()], [line for line in after if line.strip()])
-    # Whichever of the two, with or without blank lines, loses the larger part.
-    total = len(before)
-    if total and written.total and written.lost * total > counted.lost * written.total:
-        return Loss(-(-written.lost * total // written.total), total)
-    return counted
+def _loss(old: str, stretch: Stretch) -> Loss:
+    """Whichever is the larger part: of all lines, or of those that are not blank."""
+    total = len(_lines(old))
+    lost, written = _lost(stretch.old, stretch.new), _lost(_written(stretch.old), _written(stretch.new))
+    if not written:
+        return Loss(lost, total)
+    of = len(_written(_lines(old)))
+    return Loss(max(lost, -(-written * total // of)), total)
 
 
-def _lost(before: list[str], after: list[str]) -> Loss:
+def _written(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.strip()]
+
+
+def _lost(before: list[str], after: list[str]) -> int:
+    """Lines that go away, neither moved nor with others in their place."""
     codes = [code for code in opcodes(before, after) if code[0] != "equal"]
     came = Counter(line.strip() for _, _, _, start, end in codes for line in after[start:end])
     lost = 0
@@ -138,8 +161,8 @@ def _lost(before: list[str], after: list[str]) -> Loss:
         gone = 0
         for line in before[old_start:old_end]:
             if came[line.strip()]:
-                came[line.strip()] -= 1  # moved, not lost
+                came[line.strip()] -= 1
             else:
                 gone += 1
         lost += max(0, gone - (end - start))
-    return Loss(lost, len(before))
+    return lost
