@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from handrail.changes.change_set import ChangeSet, FileEdit
 from handrail.changes.journal import steps_of
-from handrail.changes.recovery import finish_unfinished, take_back, tidy
+from handrail.changes.recovery import discard, finish_unfinished, take_back, tidy
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, Event
 from handrail.protocol.ids import new_id
@@ -102,10 +102,10 @@ def _prepare(
         contents |= {edit.new_sha256: edit.new for edit in change_set.edits}
         session.append(prepared, blobs=[data for data in contents.values() if data is not None])
     except BaseException:
-        for step in steps_of(prepared):
-            writer.discard(step)
-        writer.remove_folders(reversed(prepared.folders))
-        lock.clear()
+        discard(writer, prepared)
+        with suppress(OSError):  # then the note stays, and the next one to come looks again
+            writer.sync([*(step.path for step in steps_of(prepared)), *prepared.folders])
+            lock.clear()
         raise
     return prepared
 

@@ -115,8 +115,11 @@ def _states(writer: Writer, steps: list[Step]) -> list[str]:
 
 def _settle_all(writer: Writer, log: Log) -> None:
     for row in log.begun():
-        if not row.outcome:
-            outcome, why = settle(writer, _prepared(row.data), _blobs(log))
+        prepared = _prepared(row.data)
+        if row.outcome:
+            tidy(writer, prepared)  # a power cut may have brought back what was removed
+        else:
+            outcome, why = settle(writer, prepared, _blobs(log))
             log.settle(row.change, outcome, why)
 
 
@@ -162,6 +165,13 @@ def tidy(writer: Writer, prepared: ChangePrepared) -> list[Event]:
     ]
 
 
+def discard(writer: Writer, prepared: ChangePrepared) -> None:
+    """Remove what was made for a set whose intention never came into the log."""
+    for step in steps_of(prepared):
+        writer.discard(step)
+    writer.remove_folders(reversed(prepared.folders))
+
+
 def _tidy_note(writer: Writer, lock: Held, log: Log) -> None:
     """Remove what a process left that died before its intention was in the log."""
     try:
@@ -170,9 +180,8 @@ def _tidy_note(writer: Writer, lock: Held, log: Log) -> None:
         return
     known = {row.change for row in log.begun()} | {change for change, _ in log.leftovers()}
     if prepared.change_id not in known:
-        for step in steps_of(prepared):
-            writer.discard(step)
-        writer.remove_folders(reversed(prepared.folders))
+        discard(writer, prepared)
+        writer.sync([*(step.path for step in steps_of(prepared)), *prepared.folders])
 
 
 def _prepared(data: str) -> ChangePrepared:
