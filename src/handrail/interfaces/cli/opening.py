@@ -20,13 +20,17 @@ async def opened(options: "Options") -> AsyncIterator["App"]:
     from handrail.app import open_app
 
     async with open_app(options) as app:
-        # All that is needed is there and stays; from here on there is garbage (see `__main__`).
-        gc.freeze()
-        gc.enable()
+        collect_garbage()
         for notice in app.notices:
             for text in notice.splitlines():
                 print(f"handrail: {clean(text)}", file=sys.stderr)
         yield app
+
+
+def collect_garbage() -> None:
+    """From here on there is some: all that was imported is there and stays (see `__main__`)."""
+    gc.freeze()
+    gc.enable()
 
 
 def named(app: "App", text: str) -> str:

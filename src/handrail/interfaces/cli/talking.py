@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from handrail.interfaces.cli.opening import named
+from handrail.interfaces.cli.opening import collect_garbage, named
 from handrail.interfaces.cli.terminal import need_terminal
 from handrail.protocol.errors import NoModel
 
@@ -22,6 +22,7 @@ def talk(options: "Options", *, session: str | None = None, message: str = "") -
     async def run() -> bool:
         """Whether there was a model to talk with."""
         async with open_app(options) as app:
+            collect_garbage()
             session_id = named(app, session) if session is not None else ""
             if not await is_ready(app, session_id):
                 return False
