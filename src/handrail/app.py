@@ -22,10 +22,10 @@ from handrail.engine.runner import Runner
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
 from handrail.protocol.commands import Command, SendMessage, SetMode, SetModel
-from handrail.protocol.errors import HandrailError, LostHold, PathProblem, UsageProblem
+from handrail.protocol.errors import HandrailError, LostHold, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted, ToolFinished
 from handrail.protocol.ids import new_id, session_stream
-from handrail.protocol.values import AttachedImage, Mode
+from handrail.protocol.values import Mode
 from handrail.sessions.catalogue import SessionInfo, find_session, list_sessions
 from handrail.sessions.handle import Session
 from handrail.sessions.live import forget, stored_since
@@ -33,11 +33,11 @@ from handrail.sessions.past import last_exchange, last_seq
 from handrail.sessions.state import State
 from handrail.storage.log import Head, Log
 from handrail.storage.recovery import open_log
-from handrail.tools.clipboard import clipboard_image
 from handrail.tools.git import GitState, git_state
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.toolbox import Toolbox
+from handrail.tools.user_images import UserImages
 from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class App:
         self.workspace = workspace
         self.log = log
         self.bell = Bell()
+        self.images = UserImages(log, workspace, environ)
         self.answerers = Answerers(loaded, places, environ, options.model)
         self._sandbox = Sandbox(places.data)
         self.turns = Turns(
@@ -150,7 +151,6 @@ class App:
             *(f"{each.file}: {each.key} was ignored: {each.why}" for each in loaded.ignored),
         ]
         self._tasks = tasks
-        self._environ = environ
         self._attached: dict[str, Attachment] = {}
         self._sent: set[str] = set()
         self._warming = anyio.CancelScope()
@@ -257,23 +257,6 @@ class App:
             self._warming.cancel()  # what it has read stays read; the rest is for the message
         self.attach(session_id)
         self.log.put(session_stream(session_id), data)
-
-    def image(self, file: Path) -> AttachedImage:
-        """A picture that the user names, wherever it is, kept to go with a message; UsageProblem if unfit."""
-        try:
-            found = self.workspace.image(str(file.absolute()))
-        except PathProblem as problem:
-            raise UsageProblem(str(problem)) from problem
-        if found is None:
-            raise UsageProblem(f"{file} is no PNG, JPEG, GIF or WebP picture, whatever its name says.")
-        self.log.keep(found.data)
-        return found.image
-
-    async def clipboard_image(self) -> AttachedImage | None:
-        """The picture in the clipboard, kept to go with a message; None where there is none."""
-        if found := await clipboard_image(self._environ):
-            self.log.keep(found.data)
-        return found.image if found else None
 
     async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[Recorded | Delta, None]:
         """Events after a sequence number, then everything as it happens, for ever."""

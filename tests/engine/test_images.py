@@ -93,7 +93,7 @@ async def test_a_picture_outside_is_the_users_to_attach_and_never_the_models(tmp
     outside.write_bytes(jpeg(640, 480))
     answers = [call("read", path=str(outside)) | {"when": "read it"}, DONE]
     async with conversation(root, answers, images=True) as talk:
-        image = talk.app.image(outside)
+        image = talk.app.images.named(outside)
         await talk.send(SendMessage(text="what is this?", images=(image,)))
         await talk.until(TurnFinished)
         assert talk.all(UserMessage)[-1].images == (image,)
@@ -101,9 +101,9 @@ async def test_a_picture_outside_is_the_users_to_attach_and_never_the_models(tmp
         assert isinstance(asked, UserTurn)
         assert asked.images[0].data == jpeg(640, 480)
         with pytest.raises(UsageProblem, match="no PNG"):
-            talk.app.image(Path("/etc/passwd"))
+            talk.app.images.named(Path("/etc/passwd"))
         with pytest.raises(UsageProblem, match="does not exist"):
-            talk.app.image(tmp_path / "missing.png")
+            talk.app.images.named(tmp_path / "missing.png")
     async with conversation(root, answers, images=True, answerable=False) as alone:
         await alone.turn("read it")
         finished = alone.all(ToolFinished)[-1]

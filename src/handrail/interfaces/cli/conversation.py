@@ -191,7 +191,7 @@ class Conversation:
         if file is None:
             return text
         try:
-            image = self.app.image(file)
+            image = self.app.images.named(file)
         except UsageProblem:
             return text
         return self._mention(image)
@@ -205,7 +205,7 @@ class Conversation:
         self._tasks.start_soon(self._guarded, self._paste_image)
 
     async def _paste_image(self) -> None:
-        image = await self.app.clipboard_image()
+        image = await self.app.images.in_clipboard()
         if image:
             self._prompt.insert(self._mention(image))
         else:

@@ -67,7 +67,7 @@ def headless(
                 live=is_terminal(sys.stderr) and not as_json,
                 colour=takes_colour(sys.stderr, app.settings.display, os.environ),
             )
-            whole = message.model_copy(update={"images": tuple(app.image(file) for file in images)})
+            whole = message.model_copy(update={"images": tuple(app.images.named(file) for file in images)})
             return await one_turn(app, session_id or app.new_session(), whole, report, status_line)
 
     return anyio.run(run)
