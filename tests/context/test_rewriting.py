@@ -56,7 +56,7 @@ def asked(
 ) -> Briefing:
     content = output.format(root=workspace.root)
     before = CheckFinished(turn_id="t", check_id="v", passed=passed, summary="", content=content)
-    prompt = small_prompt(workspace, (), "", checked=True)
+    prompt = small_prompt(workspace, (), checked=True)
     return brief_small(workspace, prompt, Attempt(number, task, "python3 -m unittest", before))
 
 

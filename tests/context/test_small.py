@@ -22,16 +22,16 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def test_prompt_is_small_and_names_only_files_that_can_be_used(workspace: Workspace) -> None:
-    prompt = small_prompt(workspace, Toolbox().specs("auto"), "", checked=True)
+    prompt = small_prompt(workspace, Toolbox().specs("auto"), checked=True)
     assert len(prompt.system) + sum(len(str(tool)) for tool in prompt.tools) < 1_600
     assert [tool.name for tool in prompt.tools] == ["write", "read", "run"]
     assert set(prompt.paths) == {"cart.py", "tax.py", "big.py", "test_cart.py"}
     assert set(prompt.writable) == {"cart.py", "tax.py"}
-    assert "test_cart.py" in small_prompt(workspace, (), "", checked=False).writable
+    assert "test_cart.py" in small_prompt(workspace, (), checked=False).writable
 
 
 def test_modes_that_only_read_offer_only_reading(workspace: Workspace) -> None:
-    prompt = small_prompt(workspace, Toolbox().specs("explore"), "", checked=False)
+    prompt = small_prompt(workspace, Toolbox().specs("explore"), checked=False)
     assert [tool.name for tool in prompt.tools] == ["read"]
 
 
@@ -45,3 +45,17 @@ def test_files_that_the_user_names_are_found(workspace: Workspace) -> None:
     words = "compare cart.py with tax.py, not with gone.py, (cart.py) or 3.14 e.g. that"
     assert named_files(words, workspace) == ["cart.py", "tax.py"]
     assert file_list(workspace) == "[Files: big.py, cart.py, tax.py, test_cart.py.]"
+
+
+def test_what_was_shown_cannot_be_read_again(workspace: Workspace) -> None:
+    tools = Toolbox().specs("auto")
+    assert small_prompt(workspace, tools, "", ["cart.py"], checked=False).paths == (
+        "big.py",
+        "tax.py",
+        "test_cart.py",
+    )
+    everything = ["big.py", "cart.py", "tax.py", "test_cart.py"]
+    assert [tool.name for tool in small_prompt(workspace, tools, "", everything, checked=False).tools] == [
+        "write",
+        "run",
+    ]

@@ -16,6 +16,7 @@ class Prompt(NamedTuple):
     system: str
     tools: tuple[ToolSpec, ...]
     paths: tuple[str, ...] = ()
+    """Those that it can look at."""
     writable: tuple[str, ...] = ()
     writing: tuple[str, ...] = ()
     rewrite: Excerpt | None = None

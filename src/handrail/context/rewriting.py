@@ -13,6 +13,7 @@ from handrail.context.briefing import Attempt, Briefing, brief
 from handrail.context.failing import lines_named, telling_lines
 from handrail.context.functions import functions
 from handrail.context.prompt import IS_TEST, Prompt
+from handrail.context.small import source_files
 from handrail.models.one_action import code_language
 from handrail.models.small_answers import FENCE
 from handrail.protocol.errors import PathProblem
@@ -49,7 +50,7 @@ def choose(workspace: Workspace, prompt: Prompt, attempt: Attempt) -> "Rewriting
     """All that the attempts of a turn choose from; None where nothing can be rewritten."""
     output = "" if attempt.before.passed else attempt.before.content
     telling = telling_lines(output, str(workspace.root))
-    files = list(_read(workspace, prompt.paths))
+    files = list(_read(workspace, [entry.path for entry in source_files(workspace)]))
     tests = [file for file in files if IS_TEST.search(file.path) and _is_about(file, output)]
     spoken = "\n".join([attempt.task, telling, *(_near(file, output) for file in tests)])
     sources = [file for file in files if file.path in prompt.writable and FENCE not in file.text]

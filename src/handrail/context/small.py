@@ -1,7 +1,7 @@
 """What a small model is shown in a conversation: a short prompt, a few actions, the files that were named."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from handrail.context.prompt import IS_TEST, Prompt
@@ -29,21 +29,32 @@ FILE_NAME = re.compile(r"(?<![\w@/.~-])[\w-][\w./-]*\.\w{1,8}(?![\w/])")
 MOST_NAMED = 20
 
 
-def small_prompt(workspace: Workspace, tools: Sequence[ToolSpec], words: str, *, checked: bool) -> Prompt:
-    """The prompt for a model that takes one action at a time; with a check, tests cannot be written."""
-    entries = _sources(workspace)
+def small_prompt(
+    workspace: Workspace,
+    tools: Sequence[ToolSpec],
+    words: str = "",
+    seen: Collection[str] = (),
+    *,
+    checked: bool,
+) -> Prompt:
+    """The prompt for a model that takes one action at a time; with a check, tests cannot be written.
+
+    What was seen cannot be read again, because small models like to look better than to act.
+    """
+    entries = source_files(workspace)
     paths = [entry.path for entry in entries]
     writable = [entry.path for entry in entries if entry.size <= LARGEST_WRITTEN]
     if checked:
         writable = [path for path in writable if not IS_TEST.search(path)]
     new = [name for name in file_names(words) if name not in paths and SOURCE.search(name)]
-    offered = {tool.name: tool for tool in tools}
+    readable = tuple(path for path in paths if path not in seen)
+    offered = {tool.name: tool for tool in tools if tool.name != "read" or readable}
     return Prompt(
         system=SYSTEM,
         tools=tuple(
             ToolSpec(name, told, offered[name].schema) for name, told in ACTIONS.items() if name in offered
         ),
-        paths=tuple(paths),
+        paths=readable,
         writable=(*writable, *new),
         writing=WRITING,
     )
@@ -67,12 +78,13 @@ def named_files(words: str, workspace: Workspace) -> list[str]:
 
 def file_list(workspace: Workspace) -> str:
     """What there is, in one line."""
-    paths = [entry.path for entry in _sources(workspace)]
+    paths = [entry.path for entry in source_files(workspace)]
     more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
     return f"[Files: {', '.join(paths[:MOST_NAMED])}{more}.]" if paths else ""
 
 
-def _sources(workspace: Workspace) -> list[Entry]:
+def source_files(workspace: Workspace) -> list[Entry]:
+    """The files of a small project that a small model can be asked about."""
     return [
         entry
         for entry in walk(workspace.root, DEPTH, LISTED_PATHS * 5)

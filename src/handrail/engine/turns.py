@@ -35,6 +35,8 @@ from handrail.tools.gate import Gate
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 
+MOST_SEEN = 60
+
 
 class Turns:
     """Makes the turns of one process."""
@@ -67,7 +69,7 @@ class Turns:
         secrets = self._answerers.secrets()
         window = min(model.capabilities.context_window for model in models)
         checked = bool(session.state.turn and session.state.turn.check)
-        prompt = self._prompt(session.state.mode, models[0], words_of_turn(session), checked=checked)
+        prompt = self._prompt(session.state.mode, models[0], session, checked=checked)
         stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         return Turn(
@@ -108,7 +110,7 @@ class Turns:
     async def compacting(self, session: Session) -> Compacting:
         """For a session in which no turn runs."""
         models = await self._answerers.models(session)
-        prompt = self._prompt(session.state.mode, models[0], "", checked=False)
+        prompt = self._prompt(session.state.mode, models[0], checked=False)
         return await self._compacting(session, models, prompt, session.log.blob)
 
     async def _compacting(
@@ -133,7 +135,7 @@ class Turns:
             return
         mode = session.state.mode if session else self._settings.mode
         beginning = assemble(
-            prompt=self._prompt(mode, model, "", checked=False),
+            prompt=self._prompt(mode, model, checked=False),
             cut=session.state.cut if session else Cut(),
             transcript=session.transcript if session else (),
             capabilities=model.capabilities,
@@ -147,18 +149,25 @@ class Turns:
             async for _ in parts:
                 pass
 
-    def _prompt(self, mode: Mode, model: Model, words: str, *, checked: bool) -> Prompt:
+    def _seen(self, session: Session) -> list[str]:
+        """Files that the model has been shown as they are now, of the latest it saw."""
+        latest = list(session.state.files.files.items())[-MOST_SEEN:]
+        return [path for path, seen in latest if self._workspace.sha256(path) == seen.sha256]
+
+    def _prompt(self, mode: Mode, model: Model, session: Session | None = None, *, checked: bool) -> Prompt:
+        """`session` is where a turn begins: what was said and seen in it matters to small models."""
         tools = self._toolbox.specs(mode)
         if model.capabilities.one_action:
             from handrail.context.small import small_prompt
 
-            return small_prompt(self._workspace, tools, words, checked=checked)
+            words, seen = (words_of_turn(session), self._seen(session)) if session else ("", [])
+            return small_prompt(self._workspace, tools, words, seen, checked=checked)
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
         return Prompt(system_prompt(str(self._workspace.root), platform.system(), notes), tools)
 
     def _brief(self, prompt: Prompt) -> Callable[[Attempt], Briefing]:
         """What an attempt begins with: a small model is given the files, others read them."""
-        if not prompt.paths:
+        if not prompt.writing:
             return brief
         from handrail.context.rewriting import brief_small
 
