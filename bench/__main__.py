@@ -3,6 +3,7 @@
 import argparse
 import json
 import platform
+import random
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -81,16 +82,14 @@ def measure(agents: list[Agent], server: Server, runs: int) -> list[Measured]:
         ]
         for row, place in cells:
             attempt(row, "first", partial(one_edit, place))  # fills caches; not counted
-        spent = [0.0] * len(cells)
-        for _ in range(runs):
-            python = python_pass_ms()
-            idle.add("whole", python.whole, python=python.whole)
-            idle.add("cpu", python.cpu, python=python.cpu)
-            for number, (row, place) in enumerate(cells):
-                began = time.monotonic()
-                if not row.problems.get("first") and spent[number] < CELL_SECONDS:
+        for number in range(runs):
+            # In another order every round: what ran before leaves caches and processes behind.
+            for row, place in random.Random(number).sample(cells, len(cells)):
+                if not row.problems.get("first") and row.seconds < CELL_SECONDS:
+                    python = python_pass_ms()
+                    idle.add("whole", python.whole, python=python.whole)
+                    idle.add("cpu", python.cpu, python=python.cpu)
                     again(row, place, python)
-                spent[number] += time.monotonic() - began
         for row, place in cells:
             once(row, place)
     return [idle, *(row for row, _ in cells)]
@@ -98,6 +97,7 @@ def measure(agents: list[Agent], server: Server, runs: int) -> list[Measured]:
 
 def again(row: Measured, place: Place, python: PythonPass) -> None:
     """What is measured in every round."""
+    began = time.monotonic()
     if edit := attempt(row, "first", partial(one_edit, place)):
         row.add("first", edit.first, python=python.whole)
         row.add("gap", *edit.gaps, python=python.whole)
@@ -105,6 +105,7 @@ def again(row: Measured, place: Place, python: PythonPass) -> None:
         row.add("cpu", edit.cpu, python=python.cpu)
     if place.agent.tells_version and (spent := attempt(row, "version", partial(version_ms, place))):
         row.add("version", spent, python=python.whole)
+    row.seconds += time.monotonic() - began
 
 
 def once(row: Measured, place: Place) -> None:

@@ -38,6 +38,8 @@ class Measured:
     ratios: dict[str, list[float]] = field(default_factory=dict)
     """Of times: each to `python -c pass` in the same round, so that a busy moment weighs on both."""
     problems: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    """How long its rounds have taken."""
 
     def add(self, key: str, *values: float, python: float = 0.0) -> None:
         self.seen.setdefault(key, []).extend(values)

@@ -127,15 +127,24 @@ def version_ms(place: Place) -> float:
 
 
 def tree(root: int) -> list[int]:
-    """A process and all below it."""
+    """A process and all below it, but for what is still its parent: a fork that has not become a program."""
     found = [root]
     for pid in found:
+        own = _command(pid)
         for task in Path(f"/proc/{pid}/task").glob("*/children"):
             try:
-                found += [int(child) for child in task.read_text().split()]
+                children = [int(child) for child in task.read_text().split()]
             except OSError:
                 continue
+            found += [child for child in children if _command(child) != own]
     return found
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def resident(pid: int) -> int:
