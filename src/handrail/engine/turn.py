@@ -82,8 +82,8 @@ class Turn:
                 return Ending("answered", _cut_short(answered))
 
     async def _run_calls(self) -> None:
-        for state in self._turn.unfinished():
-            await self.gate.run(state.call, self._turn.turn_id)
+        calls = [state.call for state in self._turn.unfinished()]
+        await self.gate.run_all(calls, self._turn.turn_id)
 
     def _must_end(self) -> Ending | None:
         turn = self._turn

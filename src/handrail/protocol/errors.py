@@ -48,6 +48,7 @@ RefusalReason = Literal[
     "suspicious_text",
     "escaped_breaks",
     "truncated",
+    "other_refused",
     "conflict",
     "hard_link",
     "command_not_allowed",

@@ -8,8 +8,10 @@ from pydantic import Field
 from handrail.changes.document import Edits, LineItems, edits_of, line_edits_of
 from handrail.changes.forms import Delete, Form, Lines, Move, Patch, Replace, Whole
 from handrail.protocol.errors import PathProblem
+from handrail.protocol.events import Event
 from handrail.protocol.values import SHOWN_DIGITS, Value
 from handrail.tools.base import About, Outcome, Tool, Work
+from handrail.tools.secrets import Secrets
 from handrail.workspace.places import Place
 
 if TYPE_CHECKING:
@@ -92,30 +94,47 @@ class Changing(Tool[Changes]):
             hard_links_agreed=work.decided.links > 1,
         )
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
-        return Outcome(_summary(edit), _content(edit), shown=edit.diff.text, events=(applied,))
+        return outcome_of(edit, applied)
 
     def _proposed(self, arguments: Changes, work: Work) -> "Proposed":
-        from handrail.changes.proposal import propose, refuse_link
+        from handrail.changes.proposal import propose
         from handrail.changes.shown import Shown
 
-        form, state = self.form(arguments, work.decided), work.session.state
+        state = work.session.state
+        form = self.checked_form(arguments, work)
+        proposed = propose(work.workspace, Shown(state.files, state.turns), [form])
+        refuse_marks(self._edit(proposed), work.secrets)
+        return proposed
+
+    def checked_form(self, arguments: Changes, work: Work) -> Form:
+        """What the arguments ask of `changes`; raises PathProblem where they name a link, not a file."""
+        from handrail.changes.proposal import refuse_link
+
+        form = self.form(arguments, work.decided)
         if isinstance(form, Delete | Move):
             refuse_link(work.workspace, arguments.path)
-        proposed = propose(work.workspace, Shown(state.files, state.turns), [form])
-        edit = self._edit(proposed)
-        for mark in work.secrets.marks_in((edit.new or b"").decode()):
-            if mark.encode() not in (edit.old or b""):
-                raise PathProblem(
-                    f"{mark} stands for a value that is not shown: it cannot be written to {edit.path}."
-                    " Change other lines, or ask the user to do it.",
-                    "protected_path",
-                    edit.path,
-                )
-        return proposed
+        return form
 
     def _edit(self, proposed: "Proposed") -> "FileEdit":
         (edit,) = proposed.edits
         return edit
+
+
+def refuse_marks(edit: "FileEdit", secrets: Secrets) -> None:
+    """Raises PathProblem where a mark that hides a secret would be written in its place."""
+    for mark in secrets.marks_in((edit.new or b"").decode()):
+        if mark.encode() not in (edit.old or b""):
+            raise PathProblem(
+                f"{mark} stands for a value that is not shown: it cannot be written to {edit.path}."
+                " Change other lines, or ask the user to do it.",
+                "protected_path",
+                edit.path,
+            )
+
+
+def outcome_of(edit: "FileEdit", *facts: Event, shown: bool = True) -> Outcome:
+    """How a call ends whose edit was made, with the facts that are committed with its end."""
+    return Outcome(_summary(edit), _content(edit), shown=edit.diff.text if shown else "", events=facts)
 
 
 def _summary(edit: "FileEdit") -> str:

@@ -6,19 +6,18 @@ arguments -> facts -> decide -> preview -> ask -> facts again -> start, committe
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anyio import get_cancelled_exc_class
 
 from handrail.policy.commands import read_command
 from handrail.policy.decide import decide, nobody_to_ask
 from handrail.policy.decision import ALLOW, Allow, Ask, Deny
-from handrail.policy.facts import Facts, PathFacts, kind_of
-from handrail.protocol.errors import PathProblem, RefusalReason, ToolError, ToolRefused
-from handrail.protocol.events import ApprovalAsked, QuestionAsked, TodoCompleted, ToolFinished, ToolStarted
+from handrail.policy.facts import Facts, PathFacts
+from handrail.protocol.errors import ToolError, ToolRefused
+from handrail.protocol.events import ApprovalAsked, Event, QuestionAsked, TodoCompleted
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Mode, ToolCall, Value
 from handrail.sessions.handle import Session
@@ -27,10 +26,14 @@ from handrail.tools.base import Outcome, Question, Tool, Work, error_json
 from handrail.tools.clip import head_and_tail
 from handrail.tools.ports import Asker
 from handrail.tools.reading_arguments import read_arguments
+from handrail.tools.recording import failed, finished, refusal, refusals, refused, started, without
 from handrail.tools.said import user_texts
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.workspace.files import Workspace
 from handrail.workspace.places import Place
+
+if TYPE_CHECKING:
+    from handrail.tools.together import ChangeTogether
 
 CANCELLED_OUTPUT = 3_000
 
@@ -87,6 +90,52 @@ class Gate:
         self._answerable = answerable
         self._shown_characters = shown_characters
         self._secrets = secrets
+
+    async def run_all(self, calls: Sequence[ToolCall], turn_id: str) -> None:
+        """Bring the calls of an answer to their ends; changes of files that follow one another as one."""
+        from handrail.tools.together import groups
+
+        for group in groups(calls, self._toolbox):
+            if len(group) == 1:
+                await self.run(group[0], turn_id)
+            else:
+                await self._run_together(group, turn_id)
+
+    async def _run_together(self, calls: Sequence[ToolCall], turn_id: str) -> None:
+        """All of the calls or none; what refuses one refuses the others."""
+        from handrail.tools.together import together
+
+        read: list[Wanted] = []
+        try:
+            for call in calls:
+                with refusals(call.name):
+                    one = self._read(call, turn_id)
+                    _decide(self._facts(one), one.work.others)
+                    read.append(one)
+        except ToolRefused as refused:
+            self._refuse_all(calls, turn_id, refused.error, at_fault=len(read))
+            return
+        tool = together([(one.tool, one.arguments, one.work) for one in read])
+        try:
+            with refusals(tool.name):
+                wanted = self._resolved(Wanted(tool, Value(), read[0].work))
+                facts = await self._admit(wanted)
+                work = replace(wanted.work, confirmed=bool(facts.confirm))
+                await self._perform_together(list(zip(calls, read, strict=True)), tool, work, facts)
+        except ToolRefused as refused:
+            self._refuse_all(calls, turn_id, refused.error, at_fault=tool.at_fault)
+
+    def _refuse_all(
+        self, calls: Sequence[ToolCall], turn_id: str, error: ToolError, *, at_fault: int | None
+    ) -> None:
+        """Tell each call why it was not done: its own fault, another's, or what holds for all of them."""
+        from handrail.tools.together import because_of
+
+        for number, call in enumerate(calls):
+            own = at_fault is None or number == at_fault
+            fault = error.model_copy(update={"tool": calls[at_fault or 0].name})
+            told = error.model_copy(update={"tool": call.name}) if own else because_of(fault, call)
+            self._finish(call, turn_id, refusal(told), seconds=0.0)
 
     async def run(self, call: ToolCall, turn_id: str) -> None:
         """Bring a call to its end in the log: done, refused, failed or cancelled."""
@@ -213,16 +262,7 @@ class Gate:
 
     async def _perform(self, call: ToolCall, wanted: Wanted, facts: Facts) -> None:
         turn_id = wanted.work.turn_id
-        self._session.append(
-            ToolStarted(
-                turn_id=turn_id,
-                call_id=call.id,
-                tool=call.name,
-                arguments=call.arguments,
-                kind=kind_of(facts),
-                summary=wanted.summary,
-            )
-        )
+        self._session.append(started(call, turn_id, facts, wanted.summary))
         began = time.monotonic()
         with wanted.work.held:
             try:
@@ -234,9 +274,26 @@ class Gate:
             except ToolRefused as refused:
                 outcome = refusal(refused.error)
             except OSError as error:
-                message = f"{call.name} failed: {error.strerror or error}."
-                outcome = Outcome("failed", message, shown=message, status="failed")
+                outcome = failed(call, error)
             self._finish(call, turn_id, self._with_todo(wanted, outcome), seconds=time.monotonic() - began)
+
+    async def _perform_together(
+        self, calls: Sequence[tuple[ToolCall, Wanted]], tool: "ChangeTogether", work: Work, facts: Facts
+    ) -> None:
+        """Make the changes of all calls, and commit how each of them ended at once."""
+        self._session.append(*(started(call, work.turn_id, facts, one.summary) for call, one in calls))
+        began = time.monotonic()
+        with work.held:
+            try:
+                outcomes = tool.outcomes(work)
+            except OSError as error:
+                outcomes = [failed(call, error) for call, _ in calls]
+            events: list[Event] = []
+            for (call, one), outcome in zip(calls, outcomes, strict=True):
+                told = without(self._secrets, self._with_todo(one, outcome))
+                seconds = time.monotonic() - began
+                events += [*told.events, finished(call, work.turn_id, told, seconds=seconds)]
+            self._session.append(*events, settle=[call.id for call, _ in calls])
 
     def _with_todo(self, wanted: Wanted, outcome: Outcome) -> Outcome:
         """The outcome with the todo that its success completes."""
@@ -258,22 +315,9 @@ class Gate:
 
     def _finish(self, call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) -> None:
         outcome = without(self._secrets, outcome)
-        finished = ToolFinished(
-            turn_id=turn_id,
-            call_id=call.id,
-            tool=call.name,
-            status=outcome.status,
-            summary=outcome.summary,
-            content=outcome.content,
-            shown=outcome.shown,
-            error=outcome.error,
-            output=hashlib.sha256(outcome.output).hexdigest() if outcome.output else "",
-            files=outcome.files,
-            images=tuple(each.image for each in outcome.images),
-            seconds=seconds,
-        )
         blobs = [each for each in (outcome.output, *(image.data for image in outcome.images)) if each]
-        self._session.append(*outcome.events, finished, blobs=blobs, settle=[call.id])
+        end = finished(call, turn_id, outcome, seconds=seconds)
+        self._session.append(*outcome.events, end, blobs=blobs, settle=[call.id])
 
 
 def _path_facts(place: Place) -> PathFacts:
@@ -287,37 +331,6 @@ def _decide(facts: Facts, others: Sequence[Place]) -> Allow | Ask:
         if isinstance(decision, Deny):
             raise ToolRefused(decision.error)
     return next((decision for decision in said if isinstance(decision, Ask)), ALLOW)
-
-
-def without(secrets: Secrets, outcome: Outcome) -> Outcome:
-    """The outcome as it may be stored, shown and told to a model."""
-    error = outcome.error
-    return replace(
-        outcome,
-        summary=secrets.hide(outcome.summary),
-        content=secrets.hide(outcome.content),
-        shown=secrets.hide(outcome.shown),
-        error=error.model_copy(update={"message": secrets.hide(error.message)}) if error else None,
-        output=secrets.hide_bytes(outcome.output),
-    )
-
-
-@contextmanager
-def refusals(tool: str) -> Iterator[None]:
-    """Turn a path that cannot be used into the refusal that model, log and screen see."""
-    try:
-        yield
-    except PathProblem as problem:
-        raise refused(tool, problem.reason, str(problem), problem.path) from problem
-
-
-def refused(tool: str, reason: RefusalReason, message: str, file: str = "") -> ToolRefused:
-    return ToolRefused(ToolError(tool=tool, reason=reason, message=message, file=file))
-
-
-def refusal(error: ToolError) -> Outcome:
-    """A call that was not let through."""
-    return Outcome(error.reason, error_json(error), status="refused", error=error)
 
 
 def file_of(facts: Facts) -> str:
