@@ -42,6 +42,7 @@ from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
     from handrail.changes.document import Document
+    from handrail.engine.history import History
     from handrail.engine.proposals import Word
 
 POLL_SECONDS = 0.025
@@ -277,12 +278,10 @@ class App:
                     continue
             if attachment and attachment.failure:
                 raise attachment.failure
-            deltas = ours.live.since(offsets) if ours else stored_since(self.log, reader.stream, offsets)
-            shown = False
-            for delta in deltas:
-                shown = True
+            new = ours.live.since(offsets) if ours else stored_since(self.log, reader.stream, offsets)
+            for delta in (deltas := list(new)):
                 yield delta
-            if not shown:
+            if not deltas:
                 await ticket.wait()
 
     def warm(self, session_id: str = "") -> None:
@@ -306,6 +305,13 @@ class App:
         from handrail.engine.proposals import apply_proposal
 
         return await apply_proposal(self.log, self.workspace, document, title=title, word=word)
+
+    @property
+    def history(self) -> "History":
+        """What was changed in sessions, and what going back would mean."""
+        from handrail.engine.history import History
+
+        return History(self.log, self.workspace, self.settings.storage.megabytes * 1_000_000)
 
     async def git_state(self) -> GitState | None:
         """Branch and changed files of the workspace; None where there is no git to ask."""

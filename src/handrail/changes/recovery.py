@@ -20,7 +20,9 @@ from handrail.storage.workspace_lock import Held, is_clear, workspace_lock
 from handrail.workspace.disk import DISK, Disk
 from handrail.workspace.files import Workspace
 from handrail.workspace.found import Step
-from handrail.workspace.writer import Writer
+from handrail.workspace.writer import Writer, exchange_offered
+
+__all__ = ["discard", "exchange_offered", "finish_unfinished", "recover", "settle", "take_back", "tidy"]
 
 NOT_MADE = "The change was not made: the files are as they were before it."
 

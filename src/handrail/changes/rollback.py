@@ -19,7 +19,7 @@ from handrail.storage.log import Log
 from handrail.workspace.disk import DISK, Disk
 from handrail.workspace.files import Workspace
 from handrail.workspace.found import OTHER, Content, Found, Step
-from handrail.workspace.text import NotText, decode
+from handrail.workspace.text import readable
 from handrail.workspace.writer import Writer
 
 SHOWN_CLASHES = 5
@@ -41,7 +41,7 @@ class FilePlan:
 
     @property
     def diff(self) -> Diff:
-        return diff(self.path, _text(self.now.data), _text(self.then))
+        return diff(self.path, _readable(self.now.data), _readable(self.then))
 
     @property
     def conflict(self) -> FileConflict:
@@ -223,10 +223,5 @@ def _edit(file: FilePlan) -> FileEdit:
     return FileEdit(file.path, op, file.now.data, file.then, file.diff, mode=file.mode)
 
 
-def _text(data: bytes | None) -> str | None:
-    if data is None:
-        return None
-    try:
-        return decode(data).text
-    except NotText:
-        return data.decode(errors="replace")
+def _readable(data: bytes | None) -> str | None:
+    return readable(data) if data is not None else None

@@ -64,6 +64,11 @@ class ContextSettings(Value):
     """How much of the repository map the model is shown; 0: there is none."""
 
 
+class StorageSettings(Value):
+    megabytes: Count = 2_000
+    """What is kept of file versions, raw answers and outputs of a workspace; the oldest goes first."""
+
+
 class DisplaySettings(Value):
     theme: Literal["auto", "dark", "light"] = "auto"
     color: Literal["auto", "always", "never"] = "auto"
@@ -78,6 +83,7 @@ class Settings(Value):
     retries: RetrySettings = Field(default_factory=RetrySettings)
     commands: CommandSettings = Field(default_factory=CommandSettings)
     context: ContextSettings = Field(default_factory=ContextSettings)
+    storage: StorageSettings = Field(default_factory=StorageSettings)
     display: DisplaySettings = Field(default_factory=DisplaySettings)
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from handrail import __version__
+from handrail.changes.recovery import exchange_offered
 from handrail.config.layers import LoadedSettings, default_settings, load_settings
 from handrail.config.places import find_places, workspace_folder
 from handrail.engine.answerers import Answerers
@@ -45,7 +46,7 @@ async def diagnose(
         yield Finding("log", "fail", str(problem))
     answerers = Answerers(loaded, places, environ, model)
     try:
-        async for finding in examine(log, loaded, answerers, Sandbox(places.data)):
+        async for finding in examine(workspace, log, loaded, answerers, Sandbox(places.data)):
             yield finding
     finally:
         await answerers.aclose()
@@ -54,7 +55,7 @@ async def diagnose(
 
 
 async def examine(
-    log: Log | None, loaded: LoadedSettings, answerers: Answerers, sandbox: Sandbox
+    workspace: Path, log: Log | None, loaded: LoadedSettings, answerers: Answerers, sandbox: Sandbox
 ) -> AsyncIterator[Finding]:
     """All findings, as they are made."""
     yield Finding(
@@ -67,6 +68,7 @@ async def examine(
     if log:
         yield _log(log)
         yield _storage(log)
+    yield _edits(workspace)
     yield _search()
     yield _sandbox(await sandbox.look_again())
     for each in loaded.ignored:
@@ -116,6 +118,17 @@ def _storage(log: Log) -> Finding:
     if free < LITTLE_SPACE:
         return Finding("storage", "warn", text, "free some disk space")
     return Finding("storage", "ok", text)
+
+
+def _edits(workspace: Path) -> Finding:
+    try:
+        offered = exchange_offered(workspace)
+    except OSError as error:
+        return Finding("edits", "warn", f"nothing can be written in {workspace} ({error.strerror})")
+    if offered:
+        return Finding("edits", "ok", "atomic exchange available")
+    text = "no atomic exchange here: what somebody else writes in the very moment of a change may be lost"
+    return Finding("edits", "warn", text, "work in a folder on a local file system")
 
 
 def _sandbox(found: Protection) -> Finding:

@@ -29,6 +29,7 @@ from handrail.models.prices import cost
 from handrail.protocol.values import Mode, Role, Usage
 from handrail.sessions.handle import Session
 from handrail.sessions.state import Cut
+from handrail.sessions.storage_use import prune_when_full
 from handrail.sessions.transcript import Said
 from handrail.tools.checking import Checker
 from handrail.tools.gate import Gate
@@ -59,6 +60,10 @@ class Turns:
         self._bell = bell
         self.map = repository_map
         self.answerable = answerable
+
+    def keep_bounded(self, session: Session) -> None:
+        """Drop what nothing needs where the log has outgrown its limit."""
+        prune_when_full(session.log, self._settings.storage.megabytes * 1_000_000)
 
     async def model(self, session: Session) -> Model:
         return (await self._answerers.models(session))[0]

@@ -93,6 +93,33 @@ class CompleteTodo(Value):
     todo_id: str
 
 
+class Rewind(Value):
+    """Go back to before a change set, or before a message: its files, the conversation, or both."""
+
+    type: Literal["rewind"] = "rewind"
+    request_id: str = Field(default_factory=lambda: new_id("r"))
+    """The id that the outcome will name."""
+    to: str
+    """Id of a change set, or the end of one, or id of a message."""
+    only: bool = False
+    """Take back this one change set and none of the later ones."""
+    files: bool = True
+    conversation: bool = False
+    accept: tuple[str, ...] = ()
+    """Files that somebody else changed since, of which the merge is to be taken."""
+    leave: tuple[str, ...] = ()
+    """Files that are to stay as they are."""
+
+
+class Redo(Value):
+    """Take back the last rewind."""
+
+    type: Literal["redo"] = "redo"
+    request_id: str = Field(default_factory=lambda: new_id("r"))
+    accept: tuple[str, ...] = ()
+    leave: tuple[str, ...] = ()
+
+
 Command = Annotated[
     SendMessage
     | Cancel
@@ -105,7 +132,9 @@ Command = Annotated[
     | Restore
     | Compact
     | UndoCompaction
-    | CompleteTodo,
+    | CompleteTodo
+    | Rewind
+    | Redo,
     Field(discriminator="type"),
 ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
@@ -101,23 +101,33 @@ def find_change(changes: Sequence[Change], text: str) -> Change:
     raise UsageProblem(f"{text!r} means {len(matching)} change sets: {listed}. Give more of the id.")
 
 
-def message_seq(log: Log, session_id: str, message_id: str) -> int:
-    """Where a message of the user's stands in the log."""
-    for one in _spoken(log, session_id):
-        if isinstance(one.event, UserMessage) and one.event.message_id == message_id:
-            return one.seq
-    raise UsageProblem(f"No message of this session has the id {message_id!r}.")
+class Point(NamedTuple):
+    """A place in a session that can be gone back to: before a message of the user's and what it led to."""
+
+    seq: int
+    """Change sets after this event come after the point."""
+    keep: int
+    """The last event of the conversation that stays."""
+    turns: int
+    """How many turns the conversation then has."""
 
 
-def message_before(log: Log, session_id: str, seq: int) -> int:
-    """Where the message stands that led to an event."""
-    found = 0
+def point_before(log: Log, session_id: str, to: str) -> Point:
+    """The point that a change set's id, or the end of one, or a message's id means."""
+    seq = 0 if to.startswith("m_") else find_change(changes_of(log, session_id), to).seq
+    keep = turns = started = 0
     for one in _spoken(log, session_id):
-        if one.seq > seq:
-            break
-        if isinstance(one.event, UserMessage) and not one.event.steering:
-            found = one.seq
-    return found
+        match one.event:
+            case UserMessage(message_id=message_id, steering=steering):
+                if not steering:
+                    keep, turns = one.seq - 1, started
+                if message_id == to:
+                    return Point(one.seq, keep, turns)
+            case TurnStarted():
+                started += 1
+        if one.seq == seq:
+            return Point(seq - 1, keep, turns)
+    raise UsageProblem(f"No message of this session has the id {to!r}.")
 
 
 def _applied(found: dict[str, Change], change: Change) -> None:

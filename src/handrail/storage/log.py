@@ -5,12 +5,13 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from handrail.protocol.errors import LostHold, StorageDamaged, WrongSequence
 from handrail.storage import blobs, journal
+from handrail.storage.contents import Contents
 from handrail.storage.database import (
     BUSY_SECONDS,
     NEXT_START,
@@ -97,6 +98,7 @@ class Log:
             alone = self._lock.try_alone()
             expected = last_commit_in_wal(self._wal) if alone else 0
             self._connection = connect(self.path)
+            self.contents = Contents(self._connection, self.path)
             if expected:
                 self._compare_wal(expected)
             self._lock.share(time.monotonic() + BUSY_SECONDS)
@@ -270,17 +272,13 @@ class Log:
                 message = f"A stored content in {self.path} is damaged ({sha256[:12]})."
                 raise StorageDamaged(message) from error
 
-    def room(self, needed: Collection[str] | None = None) -> blobs.Room:
-        """What all stored contents take, or only those that are needed."""
+    def of_types(self, types: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Stream and data of all events of some types, unchecked: for counting, not for facts."""
         with storage_errors(self.path):
-            if needed is None:
-                return blobs.room(self._connection)
-            return blobs.room_of(self._connection, needed)
-
-    def prune(self, limit: int, needed: Collection[str], began: float) -> blobs.Room:
-        """Drop the oldest contents until the rest fits; what was needed at `began` (seconds) stays."""
-        with transaction(self._connection, self.path) as db:
-            return blobs.prune(db, limit, needed, int(began * 1000))
+            marks = ", ".join("?" * len(types))
+            yield from self._connection.execute(
+                f"SELECT stream, data FROM events WHERE type IN ({marks})", tuple(types)
+            )
 
     # The journal of change sets
 

@@ -1,6 +1,5 @@
 """The system calls that change the user's files: a thin seam, so that tests can pull the plug at each."""
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -94,9 +93,9 @@ def _rename(folder: int, name: str, to: str, *, swap: bool) -> None:
     call = _call()
     if call is None:
         raise NotOffered
-    if call(folder, os.fsencode(name), folder, os.fsencode(to), _flag(swap=swap)) == 0:
+    code = call(folder, os.fsencode(name), folder, os.fsencode(to), _flag(swap=swap))
+    if code == 0:
         return
-    code = ctypes.get_errno()
     if code in NOT_OFFERED:
         raise NotOffered
     raise OSError(code, os.strerror(code), to)
@@ -110,10 +109,17 @@ def _flag(*, swap: bool) -> int:
 
 @cache
 def _call() -> Callable[..., int] | None:
-    """Renaming with flags, which Python has no function for; None where the C library has none either."""
+    """Renaming with flags, which Python has no function for, giving the error's number; None without it."""
+    import ctypes
+
     library = ctypes.CDLL(None, use_errno=True)
     function = getattr(library, "renameatx_np" if sys.platform == "darwin" else "renameat2", None)
-    if function is not None:
-        function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-        function.restype = ctypes.c_int
-    return function
+    if function is None:
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    function.restype = ctypes.c_int
+
+    def call(*arguments: int | bytes) -> int:
+        return 0 if function(*arguments) == 0 else ctypes.get_errno()
+
+    return call

@@ -33,6 +33,8 @@ class Lines(NamedTuple):
     sha256: str
     clipped: bool
     """Whether a line was cut."""
+    size: int
+    """Bytes of the file."""
 
 
 def decode(data: bytes) -> Text:
@@ -44,6 +46,14 @@ def decode(data: bytes) -> Text:
     except UnicodeDecodeError as error:
         raise NotText(_not_utf8(error.start + (len(BOM) if bom else 0))) from error
     return Text(text, bom, ending_of(text))
+
+
+def readable(data: bytes) -> str:
+    """The text of any bytes, for people: what is no text is replaced."""
+    try:
+        return decode(data).text
+    except NotText:
+        return data.decode(errors="replace")
 
 
 def encode(text: str, *, bom: bool) -> bytes:
@@ -90,7 +100,7 @@ def pick_lines(chunks: Iterable[bytes], start: int, end: int) -> Lines:
     lines = tuple(kept[line].removesuffix("\r")[:LINE_CAP] for line in sorted(kept))
     if lines and start == 1:
         lines = (lines[0].removeprefix("\ufeff"), *lines[1:])
-    return Lines(start, lines, number, digest.hexdigest(), clipped)
+    return Lines(start, lines, number, digest.hexdigest(), clipped, read)
 
 
 def _refuse_nul(data: bytes) -> None:
