@@ -138,6 +138,14 @@ def test_escapes_where_they_belong_are_fine(path: str, text: str) -> None:
     assert reason(path, "a\nb\n", text) == ""
 
 
+def test_code_that_is_escaped_for_html_is_refused_where_it_has_no_place() -> None:
+    assert reason("f.py", "x\n", "if a &lt; b:\n    pass\n") == "suspicious_text"
+    assert reason("f.py", "x\n", "x = 'a &lt; b'  # &amp;\n") == ""
+    assert reason("f.py", "x\n", 'x = """\n<p>a &lt; b</p>\n"""\n') == ""
+    assert reason("f.html", "x\n", "<p>a &lt; b</p>\n") == ""
+    assert reason("f.tsx", "x\n", "<p>a &lt; b</p>\n") == ""
+
+
 def test_scripts_that_need_invisible_characters_keep_them() -> None:
     assert reason("f.py", "x\n", "x = '\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645'\n") == ""
     assert reason("f.py", "x\n", "x = '\U0001f468\u200d\U0001f469'\n") == ""

@@ -39,7 +39,7 @@ def run_edit(case: Case) -> dict[str, Any]:
         build(root, case["file"])
         before = picture(root)
         try:
-            document = read_document(json.dumps({"changes": changes(case)}).encode())
+            document = read_document(json.dumps({"changes": said(case)}).encode())
             make(root, Path(folder) / "log", case, document)
         except (HandrailError, OSError, Unreadable) as refused:
             reason = getattr(refused, "reason", type(refused).__name__)
@@ -62,6 +62,8 @@ def build(root: Path, file: Case) -> None:
         target.write_bytes(base64.b64decode(file["content_b64"]))
     elif "content" in file:
         target.write_bytes(file["content"].encode("utf-8", "surrogatepass"))
+    if "mode" in file:
+        target.chmod(int(str(file["mode"]), 8))
     for other in file.get("others", ()):
         build(root, other)
 
@@ -88,6 +90,13 @@ def applied(root: Path, case: Case) -> dict[str, Any]:
 # The words of the cases as those of a proposal
 
 
+def said(case: Case) -> list[Any]:
+    try:
+        return changes(case)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise Unreadable(f"no edit: {error!r}") from error
+
+
 def changes(case: Case) -> list[Any]:
     edit, path = case["edit"], case["file"]["path"]
     base = {"base_hash": edit["base_sha256"]} if "base_sha256" in edit else {}
@@ -95,7 +104,7 @@ def changes(case: Case) -> list[Any]:
         case "search_replace":
             return [{"form": "replace", "path": path, "edits": edit["blocks"], **base}]
         case "line_ops":
-            return [{"form": "lines", "path": path, "edits": edit["ops"], **base}]
+            return [{"form": "lines", "path": path, "edits": line_items(edit["ops"]), **base}]
         case "unified_diff":
             return [{"form": "diff", "path": path, "diff": edit["diff"], **base}]
         case "raw_tool_call":
@@ -135,9 +144,25 @@ def operation(given: Case, path: str | None) -> Case:
             blocks = given.pop("blocks", None)
             keys = [key for key in ("search", "replace") if key in given]
             change |= {"form": "replace", "edits": blocks or [{key: given.pop(key) for key in keys}]}
+        case "line_ops":
+            change |= {"form": "lines", "edits": line_items(given.pop("ops", None))}
+        case "unified_diff" | "diff":
+            change |= {"form": "diff"}
         case _:
             change |= {"form": op}
     return change | given
+
+
+def line_items(ops: Any) -> Any:
+    """The operations with what they expect as lines."""
+    if not isinstance(ops, list):
+        return ops
+    return [
+        op | {"expected": op["expected"].removesuffix("\n").split("\n")}
+        if isinstance(op.get("expected"), str)
+        else op
+        for op in ops
+    ]
 
 
 # Doing it
@@ -175,7 +200,7 @@ def disturbed(file: Path, case: Case) -> Iterator[None]:
 
     def failing(path: Any, flags: int, *rest: Any, **named: Any) -> int:
         if flags & os.O_CREAT:
-            number = getattr(errno, case["fault"])
+            number = getattr(errno, case["fault"], errno.EIO)
             raise OSError(number, os.strerror(number), str(path))
         return real_open(path, flags, *rest, **named)
 

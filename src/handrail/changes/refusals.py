@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from handrail.changes.diff import differing, opcodes
 from handrail.changes.elision import markers
-from handrail.changes.escaped_breaks import escaped_break
+from handrail.changes.escapes import escaped_break, escaped_entity
 from handrail.changes.languages import is_prose
 from handrail.protocol.errors import PathProblem
 
@@ -67,6 +67,13 @@ def refuse(path: str, old: str | None, new: str) -> Loss:
             f"The new text of {path} has \\n as two characters where a line break is meant: {line!r}."
             " Send real line breaks, escaped once in JSON.",
             "escaped_breaks",
+            path,
+        )
+    if line := escaped_entity(path, before, new):
+        raise PathProblem(
+            f"The new text of {path} has code that is escaped for HTML: {line!r}. Send it as it is to stand"
+            " in the file.",
+            "suspicious_text",
             path,
         )
     if line := _elision(path, stretch):

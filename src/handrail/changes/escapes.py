@@ -1,4 +1,4 @@
-r"""Text in which a backslash and an n stand where a line break was meant.
+r"""Text that was escaped once too often: `\n` for a line break, `&lt;` for `<`.
 
 Inside of quotes `\n` is what it is for; in a comment or a document it may be talked about. What is looked for
 is one that ends a statement or a line: outside of quotes, with no space before it.
@@ -21,6 +21,9 @@ BREAK = re.compile(r"(?<![\s\\/\[(|^'\"=>])(?:\\r)?\\n")
 ANY = re.compile(r"(?<!\\)(?:\\r)?\\n")
 COMMENT = re.compile(r"\s(?:#|//|--|/\*|\*|;|%)|^\s*(?:#|//|--|/\*|\*|;|%|<!--)")
 MANY = 2
+ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#39);")
+MARKUP = (".jsx", ".tsx", ".php", ".js", ".mjs", ".ts")
+"""Languages in whose code such entities have a place."""
 
 
 def escaped_break(path: str, old: str, new: str) -> str:
@@ -39,6 +42,19 @@ def escaped_break(path: str, old: str, new: str) -> str:
         comment = COMMENT.search(line)
         talk = not is_code(path) or (comment is not None and breaks and comment.start() < breaks[0])
         if len(breaks) >= (MANY if talk else 1):
+            return line.strip()[:200]
+    return ""
+
+
+def escaped_entity(path: str, old: str, new: str) -> str:
+    """The first new line of code with an entity of HTML outside of quotes; empty where there is none."""
+    if not is_code(path) or path.lower().endswith(MARKUP) or not ENTITY.search(new):
+        return ""
+    before = set(_outside(old).split("\n"))
+    for line in _outside(new).split("\n"):
+        found = ENTITY.search(line)
+        comment = COMMENT.search(line)
+        if found and line not in before and (comment is None or found.start() < comment.start()):
             return line.strip()[:200]
     return ""
 
