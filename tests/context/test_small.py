@@ -37,8 +37,7 @@ def test_modes_that_only_read_offer_only_reading(workspace: Workspace) -> None:
 
 def test_a_new_file_can_be_written_when_the_user_names_it(workspace: Workspace) -> None:
     prompt = small_prompt(workspace, (), "write src/hello.py, ../up.py, /etc/x.py and a.exe", checked=False)
-    assert prompt.writable[-1] == "src/hello.py"
-    assert set(prompt.writable[:-1]) == {"cart.py", "tax.py", "test_cart.py"}
+    assert prompt.writable == ("src/hello.py",)
 
 
 def test_files_that_the_user_names_are_found(workspace: Workspace) -> None:
@@ -47,15 +46,29 @@ def test_files_that_the_user_names_are_found(workspace: Workspace) -> None:
     assert file_list(workspace) == "[Files: big.py, cart.py, tax.py, test_cart.py.]"
 
 
-def test_what_was_shown_cannot_be_read_again(workspace: Workspace) -> None:
+def offered(workspace: Workspace, words: str, *seen: str) -> list[str]:
+    prompt = small_prompt(workspace, Toolbox().specs("auto"), words, seen, checked=False)
+    return [tool.name for tool in prompt.tools]
+
+
+def test_code_leaves_little_to_choose(workspace: Workspace) -> None:
+    everything = ["big.py", "cart.py", "tax.py", "test_cart.py"]
+    assert offered(workspace, "") == ["write", "read", "run"]
+    assert offered(workspace, "add a total", *everything) == ["write"]
+    assert offered(workspace, "add a total to cart.py", "cart.py") == ["write"]
+    assert offered(workspace, "run the tests") == ["write", "read", "run"]
+
+
+@pytest.mark.parametrize("words", ["what does total do?", "Explain cart.py", "add it, could you?", "why"])
+def test_a_question_changes_nothing(workspace: Workspace, words: str) -> None:
+    assert "write" not in offered(workspace, words)
+
+
+def test_files_that_the_user_names_are_the_ones_to_write(workspace: Workspace) -> None:
     tools = Toolbox().specs("auto")
-    assert small_prompt(workspace, tools, "", ["cart.py"], checked=False).paths == (
-        "big.py",
+    assert small_prompt(workspace, tools, "fix cart.py", checked=False).writable == ("cart.py",)
+    assert set(small_prompt(workspace, tools, "fix it", checked=False).writable) == {
+        "cart.py",
         "tax.py",
         "test_cart.py",
-    )
-    everything = ["big.py", "cart.py", "tax.py", "test_cart.py"]
-    assert [tool.name for tool in small_prompt(workspace, tools, "", everything, checked=False).tools] == [
-        "write",
-        "run",
-    ]
+    }

@@ -28,6 +28,7 @@ from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
 
+WANTED = "whole new a.py"
 READ = ToolSpec("read", "Show a file.", {"properties": {"path": {}, "start": {}}, "required": ["path"]})
 WRITE = ToolSpec("write", "Write a file.", {"properties": {}, "required": ["path", "text"]})
 
@@ -86,7 +87,9 @@ async def test_action_becomes_a_call_and_answer_becomes_text() -> None:
 async def test_text_of_a_file_is_asked_for_when_the_action_is_taken() -> None:
     acting = json.dumps({"action": "write", "why": "1 is wrong", "path": "a.py"})
     first, second = Usage(input_tokens=30, output_tokens=9), Usage(input_tokens=50, output_tokens=4)
-    inner = ScriptedModel([{"text": [acting], "usage": first}, {"text": ["x = ", "2"], "usage": second}])
+    inner = ScriptedModel(
+        [{"when": WANTED, "text": ["x = ", "2"], "usage": second}, {"text": [acting], "usage": first}]
+    )
     answer = await collect(OneActionModel(inner).stream(request()))
     assert [(call.name, call.arguments) for call in answer.calls] == [
         ("write", {"path": "a.py", "text": "x = 2\n"})
@@ -94,12 +97,23 @@ async def test_text_of_a_file_is_asked_for_when_the_action_is_taken() -> None:
     assert answer.usage == first + second
     asked = inner.requests[-1]
     assert (asked.begun, asked.output_schema) == ("```python\n", None)
-    assert str(asked.messages).count("1 is wrong") == 1
+    assert [str(getattr(said, "text", "")) for said in asked.messages] == [
+        "fix it\n\nAnswer with the whole new a.py in one code block."
+    ]
+
+
+async def test_a_heading_of_ours_that_was_copied_is_not_written() -> None:
+    acting = json.dumps({"action": "write", "why": "", "path": "a.py"})
+    inner = ScriptedModel(
+        [{"when": WANTED, "text": ["# a.py [hash: 0123456789ab]\n\nx = 2"]}, {"text": [acting]}]
+    )
+    answer = await collect(OneActionModel(inner).stream(request()))
+    assert answer.calls[0].arguments["text"] == "x = 2\n"
 
 
 async def test_text_that_was_cut_off_writes_nothing() -> None:
     acting = json.dumps({"action": "write", "why": "", "path": "a.py"})
-    inner = ScriptedModel([{"text": [acting]}, {"text": ["x = "], "finish": "length"}])
+    inner = ScriptedModel([{"when": WANTED, "text": ["x = "], "finish": "length"}, {"text": [acting]}])
     answer = await collect(OneActionModel(inner).stream(request()))
     assert (answer.calls, answer.finish) == ((), "length")
 

@@ -22,6 +22,12 @@ WRITING = ("write",)
 LISTED_PATHS, DEPTH = 60, 3
 LARGEST_WRITTEN = 6_000
 """Bytes of a file that a small model can be trusted to repeat as a whole."""
+ASKS = re.compile(
+    r"^\W*(what|why|how|who|where|when|which|is|are|does|do|did|can|could|should|would|explain|describe|show|tell)\b"
+    r"|\?\s*$",
+    re.IGNORECASE,
+)
+RUNS = re.compile(r"\b(run|execute|start|install|build|test|tests|command)\b", re.IGNORECASE)
 SOURCE = re.compile(r"\.(py|js|ts|mjs|cjs|go|rs|c|h|cpp|java|rb|sh|json|toml|txt|md|html|css)$")
 
 
@@ -39,23 +45,31 @@ def small_prompt(
 ) -> Prompt:
     """The prompt for a model that takes one action at a time; with a check, tests cannot be written.
 
-    What was seen cannot be read again, because small models like to look better than to act.
+    Small models choose badly, so that code leaves little to choose: a question changes nothing, a file that
+    was shown is not read again, and where the user names files these are the ones to write.
     """
     entries = source_files(workspace)
     paths = [entry.path for entry in entries]
+    named = [name for name in file_names(words) if SOURCE.search(name)]
     writable = [entry.path for entry in entries if entry.size <= LARGEST_WRITTEN]
     if checked:
         writable = [path for path in writable if not IS_TEST.search(path)]
-    new = [name for name in file_names(words) if name not in paths and SOURCE.search(name)]
-    readable = tuple(path for path in paths if path not in seen)
-    offered = {tool.name: tool for tool in tools if tool.name != "read" or readable}
+    elif named:
+        writable = [name for name in named if name in writable or name not in paths]
+    readable = [path for path in paths if path not in seen]
+    left = {
+        "write": bool(writable) and (checked or not ASKS.search(words)),
+        "read": bool(readable) and not set(named) & set(seen),
+        "run": not words or bool(RUNS.search(words)),
+    }
+    offered = {tool.name: tool for tool in tools if left.get(tool.name)}
     return Prompt(
         system=SYSTEM,
         tools=tuple(
             ToolSpec(name, told, offered[name].schema) for name, told in ACTIONS.items() if name in offered
         ),
-        paths=readable,
-        writable=(*writable, *new),
+        paths=tuple(readable),
+        writable=tuple(writable),
         writing=WRITING,
     )
 

@@ -16,7 +16,6 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.map.shown import MapPart
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions
 from handrail.context.situation import situation
-from handrail.context.small import file_list, named_files
 from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.takeover import ended_turn, take_over
@@ -262,7 +261,11 @@ class Runner:
     def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> Taken:
         can = self._model.capabilities if self._model else Capabilities(images=True)
         cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
-        also = named_files(command.text, self.workspace) if can.one_action else ()
+        also: Sequence[str] = ()
+        if can.one_action:
+            from handrail.context.small import named_files
+
+            also = named_files(command.text, self.workspace)
         attached = attach_mentions(command.text, self.workspace, cap, command.images, also)
         now = "" if steering else self._situation(can)
         mapped = MapPart() if steering else self.maker.map.part(self.session.state, command.text, can)
@@ -283,8 +286,11 @@ class Runner:
     def _situation(self, can: Capabilities) -> str:
         """What changes from turn to turn; a small model makes nothing of the date, and cannot list files."""
         now = situation(self.session.state, self.workspace, time.time(), dated=not can.one_action)
-        there = file_list(self.workspace) if can.one_action else ""
-        return "\n".join(part for part in (there, now) if part)
+        if not can.one_action:
+            return now
+        from handrail.context.small import file_list
+
+        return "\n".join(part for part in (file_list(self.workspace), now) if part)
 
     def _unseen(self, text: str, images: Sequence[AttachedImage]) -> list[str]:
         """For the user: what the model will not see."""

@@ -70,8 +70,8 @@ class Turn:
     async def _until_answered(self) -> Ending:
         while True:
             await self._run_calls()
-            if self._turn.check and self._turn.calls and self.asking.models[0].capabilities.one_action:
-                return Ending("answered")  # the check says more than another answer, and sooner
+            if self._is_done():
+                return Ending("answered")
             if ending := self._must_end():
                 return ending
             self.take_steering()
@@ -80,6 +80,11 @@ class Turn:
             answered = await self._ask()
             if not answered.calls:
                 return Ending("answered", _cut_short(answered))
+
+    def _is_done(self) -> bool:
+        """Small models are asked once: the check, or the change itself, says more than another answer."""
+        small = self.asking.models[0].capabilities.one_action
+        return small and bool(self._turn.calls) and bool(self._turn.check or self._turn.made)
 
     async def _run_calls(self) -> None:
         calls = [state.call for state in self._turn.unfinished()]

@@ -29,7 +29,8 @@ from handrail.models.small_answers import ANSWER, FENCE, ActionReader, Reader, R
 from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 HOW = "\nAnswer with one JSON object, one of:\n{actions}"
-TEXT = "Write all of {path} as it is to be, in one code block."
+WRITER = "You are a careful programmer. Make the change that is asked for and keep everything else as it is."
+TEXT = "Answer with the whole new {path} in one code block."
 WHY, CONTENT = "why", "text"
 THOUGHT = {"type": "string", "maxLength": 120}
 LANGUAGES = {"py": "python", "js": "javascript", "mjs": "javascript", "cjs": "javascript", "ts": "typescript"}
@@ -119,12 +120,16 @@ def as_rewriting(request: Request, excerpt: Excerpt) -> Request:
 
 
 def as_writing(request: Request, call: ToolCall) -> Request:
-    """The same request, gone on with: the action is taken, and its text is wanted in a code block."""
+    """The text of the file, asked for in a code block, with nothing else to think of."""
     path = str(call.arguments.get("path", ""))
-    acted = as_one_action(request)
-    return acted.changed(
-        messages=(*acted.messages, AssistantTurn(_action_text(call)), UserTurn(TEXT.format(path=path))),
-        output_schema=None,
+    said = [message for message in request.messages if isinstance(message, UserTurn)]
+    asked = [UserTurn(f"{said[-1].text}\n\n{TEXT.format(path=path)}")] if said else []
+    results = [message for message in request.messages if isinstance(message, ToolResult)]
+    shown = [_as_text(result) for result in results if not result.is_error]
+    return request.changed(
+        system=WRITER,
+        messages=(*shown, *asked),
+        tools=(),
         begun=f"{FENCE}{code_language(path)}\n",
         stop=(FENCE,),
         max_output_tokens=min(request.max_output_tokens, LONGEST_FILE),

@@ -11,6 +11,7 @@ from handrail.protocol.values import Excerpt, ToolCall
 
 ANSWER = "answer"
 FENCE = "```"
+HASH = "[hash: "
 
 
 class Reader(Protocol):
@@ -119,7 +120,9 @@ class TextReader(CodeReader):
         self._action = action
 
     def call(self, code: str) -> ToolCall:
-        arguments = {"path": self._action.arguments.get("path", ""), "text": f"{code}\n"}
+        first, _, rest = code.partition("\n")
+        text = rest.lstrip("\n") if HASH in first else code  # a heading of ours, copied
+        arguments = {"path": self._action.arguments.get("path", ""), "text": f"{text}\n"}
         return ToolCall(id=self._action.id, name=self._action.name, arguments=arguments)
 
 
