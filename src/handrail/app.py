@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,10 +18,11 @@ from handrail.context.mentions import too_many
 from handrail.engine.answerers import Answerers
 from handrail.engine.bell import Bell
 from handrail.engine.runner import Runner
+from handrail.engine.serving import Serving, first_problem
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
 from handrail.protocol.commands import Command, SendMessage, SetMode, SetModel
-from handrail.protocol.errors import HandrailError, LostHold, UsageProblem
+from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted, ToolFinished
 from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.values import Mode
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.025
 """How soon what another process committed is noticed."""
-HOLD_SECONDS = 0.25
-"""How soon a dead holder is noticed."""
 PAGE = 200
 
 
@@ -72,15 +70,6 @@ class Options(NamedTuple):
             "limits.steps": self.max_steps,
         }
         return {key: value for key, value in wished.items() if value is not None}
-
-
-@dataclass(slots=True)
-class Attachment:
-    """A session that this process serves whenever nobody else does."""
-
-    session: Session
-    scope: anyio.CancelScope
-    failure: HandrailError | None = None
 
 
 @asynccontextmanager
@@ -110,7 +99,7 @@ async def open_app(options: Options, environ: Mapping[str, str] = os.environ) ->
                 await app.close()
                 tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        raise _first(group) from None
+        raise first_problem(group) from None
     finally:
         log.close()
 
@@ -152,15 +141,14 @@ class App:
             *(f"{each.file}: {each.key} was ignored: {each.why}" for each in loaded.ignored),
         ]
         self._tasks = tasks
-        self._attached: dict[str, Attachment] = {}
+        self._serving = Serving(tasks, self.bell, self._runner)
         self._sent: set[str] = set()
         self._warming = anyio.CancelScope()
         log.listeners.append(self.bell.ring)
 
     async def close(self) -> None:
         self._warming.cancel()
-        for attachment in self._attached.values():
-            attachment.scope.cancel()
+        self._serving.close()
         await self.answerers.aclose()
 
     async def watch(self) -> None:
@@ -195,32 +183,31 @@ class App:
                 mode=self.settings.mode,
             )
         )
-        self._serve(session)
+        self._serving.serve(session)
         return session.id
 
     def attach(self, session_id: str) -> None:
         """Serve the session from here whenever no other process does."""
-        if session_id in self._attached:
+        if self._serving.get(session_id):
             return
         self._head(session_id)
         session = Session(self.log, session_id).load()
         wished = self.options.mode
         if wished and wished != session.state.mode:
             self.log.put(session.stream, SetMode(mode=wished).model_dump_json())
-        self._serve(session)
+        self._serving.serve(session)
 
     def detach(self, session_id: str) -> None:
         """Leave the session to others."""
-        if attachment := self._attached.pop(session_id, None):
-            attachment.scope.cancel()
+        self._serving.leave(session_id)
 
     def is_holder(self, session_id: str) -> bool:
-        attachment = self._attached.get(session_id)
+        attachment = self._serving.get(session_id)
         return bool(attachment and attachment.session.held)
 
     def state(self, session_id: str) -> State:
         """What the session is now."""
-        attachment = self._attached.get(session_id)
+        attachment = self._serving.get(session_id)
         if attachment is None:
             self._head(session_id)
             return Session(self.log, session_id).load().state
@@ -267,7 +254,7 @@ class App:
         seq, offsets = after, dict[tuple[str, str], int]()
         while True:
             ticket = self.bell.ticket()
-            attachment = self._attached.get(session_id)
+            attachment = self._serving.get(session_id)
             ours = attachment.session if attachment and attachment.session.held else None
             if ours is None or ours.seq > seq:
                 for one in (found := reader.read_after(seq, PAGE)):
@@ -350,12 +337,6 @@ class App:
             return head
         raise UsageProblem(f"No session here is called {session_id!r}; `handrail sessions` lists them.")
 
-    def _serve(self, session: Session) -> None:
-        attachment = Attachment(session, anyio.CancelScope())
-        self._attached[session.id] = attachment
-        session.watchers.append(self.bell.ring)
-        self._tasks.start_soon(self._hold, attachment)
-
     def _runner(self, session: Session) -> Runner:
         # A process that leaves after its own task must not begin a later one: it would cut it off.
         return Runner(
@@ -369,31 +350,3 @@ class App:
     async def _warm(self, session_id: str, scope: anyio.CancelScope) -> None:
         with scope, suppress(HandrailError):  # what is wrong is told when the model is asked
             await self.turns.warm(Session(self.log, session_id).load() if session_id else None)
-
-    async def _hold(self, attachment: Attachment) -> None:
-        with attachment.scope:
-            try:
-                await self._serve_in_turn(attachment.session)
-            except* HandrailError as problems:
-                attachment.failure = _first(problems)
-        self.bell.ring()
-
-    async def _serve_in_turn(self, session: Session) -> None:
-        """Serve the session whenever no other process does, until something fails."""
-        while True:
-            try:
-                if session.try_hold():
-                    await self._runner(session).run()
-            except* LostHold:
-                pass  # another process serves it now; this one follows
-            finally:
-                session.release()
-            await anyio.sleep(HOLD_SECONDS)
-
-
-def _first(group: BaseExceptionGroup[Any]) -> Any:
-    """What really went wrong: task groups wrap it."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
