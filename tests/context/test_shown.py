@@ -8,10 +8,9 @@ from handrail.context.assemble import assemble
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions, mentioned
 from handrail.context.notes import project_notes
 from handrail.context.prompt import Prompt
-from handrail.context.situation import changed_files, situation
 from handrail.models.base import AssistantTurn, Capabilities, Deadlines, Request, ToolResult, UserTurn
 from handrail.protocol.values import FileSeen, ToolCall
-from handrail.sessions.state import Cut, State
+from handrail.sessions.state import Cut
 from handrail.sessions.transcript import Entry, Replied, Resulted, Said
 from handrail.workspace.files import Workspace
 
@@ -23,7 +22,7 @@ def test_mentioned_file_is_attached_with_its_hash_and_counts_as_seen(tmp_path: P
     sha256 = Workspace(tmp_path).sha256("a.py")
     assert sha256
     assert attached.text == f"### a.py [hash: {sha256[:12]}]\nx = 1\n"
-    assert attached.files == (FileSeen(path="a.py", sha256=sha256, how="user"),)
+    assert attached.files == (FileSeen(path="a.py", sha256=sha256, how="user", size=6),)
 
 
 @pytest.mark.promise("CTX-2")
@@ -109,38 +108,6 @@ def test_notes_above_the_repository_are_not_read(tmp_path: Path) -> None:
     root = tmp_path / "repo"
     (root / ".git").mkdir(parents=True)
     assert project_notes(root, cap=1000) == ""
-
-
-def test_situation_names_files_that_somebody_else_changed(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("1")
-    workspace = Workspace(tmp_path)
-    state = State(turns=1, mode_said="ask")
-    sha256 = workspace.sha256("a.py")
-    assert sha256
-    state.files.saw((FileSeen(path="a.py", sha256=sha256, how="agent"),), 1)
-    assert situation(state, workspace, now=0.0, dated=True) == ""
-    (tmp_path / "a.py").write_text("2")
-    assert "a.py" in situation(state, workspace, now=0.0, dated=True)
-    (tmp_path / "a.py").unlink()
-    assert "a.py (deleted)" in situation(state, workspace, now=0.0, dated=True)
-
-
-def test_a_file_that_grew_beyond_reading_has_changed_and_a_large_one_seen_in_part_has_not(
-    tmp_path: Path,
-) -> None:
-    workspace, state = Workspace(tmp_path), State(turns=1, mode_said="ask")
-    for name, whole in (("grew", True), ("large", False)):
-        with (tmp_path / name).open("wb") as file:
-            file.truncate(1 << 42)
-        state.files.saw((FileSeen(path=name, sha256="0" * 64, how="agent", whole=whole),), 1)
-    assert changed_files(state, workspace) == ["grew"]
-
-
-def test_a_small_file_seen_in_part_is_named_when_it_changed(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("1")
-    state = State(turns=1, mode_said="ask")
-    state.files.saw((FileSeen(path="a", sha256="0" * 64, how="agent", whole=False),), 1)
-    assert changed_files(state, Workspace(tmp_path)) == ["a"]
 
 
 def request_for(entries: list[Entry], cut: Cut, model: str = "m") -> Request:

@@ -161,6 +161,7 @@ def _change(edit: FileEdit, base: Found) -> FileChange:
         added=edit.diff.added,
         removed=edit.diff.removed,
         matched=edit.matched,
+        size=len(edit.new) if edit.new is not None else None,
     )
 
 

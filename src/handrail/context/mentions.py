@@ -126,5 +126,5 @@ def _attach(name: str, workspace: Workspace, left: int, how: Literal["user", "au
             f"[{file.path} ({size} bytes) did not fit: use the read tool.]",
             unattached=f"{file.path}: {size:,} bytes are too many to attach; the model can read parts of it",
         )
-    seen = FileSeen(path=file.path, sha256=file.sha256, how=how)
+    seen = FileSeen(path=file.path, sha256=file.sha256, how=how, size=len(file.data))
     return Mention(f"{header}\n{file.text}", (seen,))

@@ -12,9 +12,11 @@ from anyio.lowlevel import checkpoint
 from handrail.context.budget import shown_characters, text_tokens
 from handrail.context.compaction import without_model
 from handrail.context.images import fits
+from handrail.context.known_files import known_files
 from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.map.shown import MapPart
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions
+from handrail.context.reattaching import AGAIN_CAP, reattach
 from handrail.context.situation import situation
 from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
@@ -259,6 +261,7 @@ class Runner:
             self._go_on(tasks)
 
     def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> Taken:
+        state = self.session.state
         can = self._model.capabilities if self._model else Capabilities(images=True)
         cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
         also: Sequence[str] = ()
@@ -267,15 +270,23 @@ class Runner:
 
             also = named_files(command.text, self.workspace)
         attached = attach_mentions(command.text, self.workspace, cap, command.images, also)
+        again_cap = shown_characters(can.context_window, most=AGAIN_CAP, share=6)
+        shown = {seen.path for seen in attached.files}
+        again = reattach(state, self.workspace, again_cap, shown, own=not steering)
+        files = (*attached.files, *again.files)
+        known = "" if steering or can.one_action else known_files(state, files, again.gone, again.stale)
         now = "" if steering else self._situation(can)
-        mapped = MapPart() if steering else self.maker.map.part(self.session.state, command.text, can)
+        mapped = MapPart() if steering else self.maker.map.part(state, command.text, can)
         images = (*command.images, *(each.image for each in attached.images))
         event = UserMessage(
             message_id=command.message_id,
             turn_id=turn_id,
             text=command.text,
-            attached="\n\n".join(part for part in (attached.text, mapped.text, now) if part),
-            files=attached.files,
+            attached="\n\n".join(
+                part for part in (attached.text, again.text, mapped.text, known, now) if part
+            ),
+            files=files,
+            gone=again.gone,
             images=images,
             unattached=(*attached.unattached, *self._unseen(command.text, images)),
             mapped=mapped.paths,
@@ -285,7 +296,7 @@ class Runner:
 
     def _situation(self, can: Capabilities) -> str:
         """What changes from turn to turn; a small model makes nothing of the date, and cannot list files."""
-        now = situation(self.session.state, self.workspace, time.time(), dated=not can.one_action)
+        now = situation(self.session.state, time.time(), dated=not can.one_action)
         if not can.one_action:
             return now
         from handrail.context.small import file_list

@@ -56,6 +56,8 @@ class FileSeen(Value):
     sha256: str
     how: Literal["user", "auto", "agent"]
     whole: bool = True
+    size: int | None = None
+    """Bytes, where known."""
 
 
 class Excerpt(Value):
@@ -107,6 +109,8 @@ class FileChange(Value):
     removed: int = 0
     matched: str = ""
     """The step of tolerance that found the place; empty: exactly as it was written."""
+    size: int | None = None
+    """Bytes of the new content, where known."""
     restorable: bool = True
     """False: what was there before is not kept, so that nothing can bring it back."""
 

@@ -35,7 +35,7 @@ from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 3
+SNAPSHOT_VERSION = 4
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -147,6 +147,7 @@ class State(BaseModel):
                 self.title = self.title or first_line(event.text)
                 self.goal = self.goal or event.text[:GOAL_LENGTH]
                 self.files.saw(event.files, self.turns + (not event.steering))
+                self.files.gone(event.gone, self.turns + (not event.steering))
                 mapped = self.mapped | dict.fromkeys(event.mapped, recorded.seq)
                 self.mapped = dict(list(mapped.items())[-MAPPED_FILES:])
             case TurnStarted() as event:

@@ -48,7 +48,7 @@ class Read(Tool[ReadArguments]):
         whole = lines.start == 1 and last == lines.total and not lines.clipped
         content = f"### {path} [hash: {lines.sha256[:SHOWN_DIGITS]}]\n{body}{_left_out(lines, last)}"
         summary = counted(lines.total, "line") if whole else f"lines {lines.start}-{last} of {lines.total:,}"
-        seen = FileSeen(path=path, sha256=lines.sha256, how="agent", whole=whole)
+        seen = FileSeen(path=path, sha256=lines.sha256, how="agent", whole=whole, size=lines.size)
         return Outcome(summary, content, files=(seen,))
 
 

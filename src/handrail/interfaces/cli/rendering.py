@@ -169,10 +169,13 @@ def user_message(event: UserMessage, width: int) -> list[Line]:
     for number, text in enumerate(event.text.rstrip().split("\n")):
         mark = Piece(ACCENT, "> " if number == 0 else "  ")
         rows += wrap((mark, Piece(BOLD, text)), width, INDENT)
-    names = [seen.path for seen in event.files]
+    again = [seen.path for seen in event.files if seen.how == "auto"]
+    names = [seen.path for seen in event.files if seen.how != "auto"]
     names += [f"{image.name} ({image.described})" for image in event.images]
     if names:
         rows += note("attached", ", ".join(names), width)
+    if again:
+        rows += note("updated", f"the model sees {', '.join(again)} as changed since", width)
     return rows + unattached(event, width)
 
 

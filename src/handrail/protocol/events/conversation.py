@@ -15,6 +15,8 @@ class UserMessage(EventBase):
     attached: str = ""
     """Content of mentioned files, as the model is shown it."""
     files: tuple[FileSeen, ...] = ()
+    gone: tuple[str, ...] = ()
+    """Files that the model knew, and was told that somebody else has deleted."""
     images: tuple[AttachedImage, ...] = ()
     unattached: tuple[str, ...] = ()
     """For the user: mentions whose content is not attached, and why."""
