@@ -60,6 +60,8 @@ def main() -> None:
 def wanted(only: str) -> list[Agent]:
     """Handrail and the peers that are there; says which are not."""
     names = {name for name in only.split(",") if name}
+    if unknown := names - {agent.name for agent in (Handrail(), *PEERS)}:
+        raise SystemExit(f"There is no agent {', '.join(sorted(unknown))} here.")
     found: list[Agent] = []
     for agent in (Handrail(), *PEERS):
         if names and agent.name not in names:
