@@ -22,7 +22,7 @@ def write(when: str, text: str, base: str = "") -> dict[str, Any]:
 
 
 SCRIPT = [
-    {"when": "[hash:", "text": "done"},
+    {"when": "). ### ", "text": "done"},
     write("say one", "one"),
     write("say two", "two", base="one"),
     write("say three", "three", base="two"),
@@ -117,7 +117,7 @@ async def test_what_the_user_wrote_in_between_is_given_back_not_what_was_before_
     file = tmp_path / "answer.txt"
     script = [
         write("by hand", "three", base="by hand"),
-        {"when": "[hash:", "text": "done"},
+        {"when": "). ### ", "text": "done"},
         write("say one", "one"),
         {"when": "say three", "calls": [{"name": "read", "arguments": {"path": "answer.txt"}}]},
     ]

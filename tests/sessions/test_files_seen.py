@@ -47,7 +47,7 @@ def test_what_others_change_the_model_has_not_seen(by: By) -> None:
     entry = files.files["a.py"]
     assert (entry.sha256, entry.current, entry.modified_by) == (A, B, by)
     files.saw((FileSeen(path="a.py", sha256=B, how="auto"),), 2)
-    assert operations(files)[1:] == [(1, "update", "a", "b", by), (2, "read", "b", "b", "agent")]
+    assert operations(files)[1:] == [(1, "update", "a", "b", by)]
     assert files.files["a.py"].modified_by == by
 
 
@@ -55,7 +55,7 @@ def test_a_version_that_no_event_tells_of_was_made_by_somebody_else() -> None:
     files = FilesSeen()
     files.saw((FileSeen(path="a.py", sha256=A, how="agent"),), 1)
     files.saw((FileSeen(path="a.py", sha256=C, how="auto"),), 3)
-    assert operations(files)[1:] == [(3, "update", "a", "c", "user"), (3, "read", "c", "c", "agent")]
+    assert operations(files)[1:] == [(3, "update", "a", "c", "user")]
     assert (files.files["a.py"].modified, files.files["a.py"].modified_by) == (3, "user")
     files.gone(("a.py",), 4)
     assert files.files == {}

@@ -77,7 +77,8 @@ class FilesSeen(BaseModel):
             if before and before.current != file.sha256:
                 self._note(_by_others("update", file.path, before.current, file.sha256, turn))
                 modified, by = turn, "user"
-            self._note(_read(file, turn))
+            if file.how != "auto":  # what code shows again, nobody has done anything for
+                self._note(_read(file, turn))
             self.files[file.path] = SeenFile(
                 sha256=file.sha256,
                 turn=turn,
@@ -169,7 +170,6 @@ REPEATED = 10
 
 
 def _read(file: FileSeen, turn: int) -> Operation:
-    """What code attaches it does for the model."""
     by: By = "user" if file.how == "user" else "agent"
     return Operation(turn=turn, op="read", path=file.path, before=file.sha256, after=file.sha256, by=by)
 
