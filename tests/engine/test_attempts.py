@@ -59,14 +59,36 @@ async def test_when_no_answer_passes_the_files_are_as_they_were(tmp_path: Path) 
 
 @pytest.mark.promise("ENG-24")
 async def test_what_somebody_else_changed_meanwhile_is_not_taken_back(tmp_path: Path) -> None:
-    (tmp_path / "user.sh").write_text("echo by hand > answer.txt\nexit 1\n")
     script = [{"when": "fails now", **write("wrong")}, {"when": "answer.txt", "text": "done"}]
     async with conversation(tmp_path, script, mode="edit") as talk:
-        await talk.send(SendMessage(text="x", check="test -e answer.txt && sh user.sh"))
+        talk.held.hold(1, 0)
+        await talk.send(SendMessage(text="x", check="grep -q right answer.txt"))
+        await talk.held.reached(1, 0)
+        (tmp_path / "answer.txt").write_text("by hand\n")
+        talk.held.let_go(1, 0)
         finished = await talk.until(TurnFinished)
     assert finished.reason == "unverified"
     assert "left as they are: answer.txt" in finished.detail
     assert (tmp_path / "answer.txt").read_text() == "by hand\n"
+
+
+@pytest.mark.promise("ENG-24")
+async def test_what_commands_and_the_check_itself_changed_is_taken_back(tmp_path: Path) -> None:
+    (tmp_path / "answer.txt").write_text("old\n")
+    (tmp_path / "large.bin").write_bytes(b"x" * 2_000_000)
+    script = [
+        {"when": "fails now", "calls": [{"name": "run", "arguments": {"command": "sh wrong.sh"}}]},
+        {"when": "changed while it ran", "text": "done"},
+    ]
+    (tmp_path / "wrong.sh").write_text("echo wrong > answer.txt; mkdir out; echo x > out/x; rm large.bin\n")
+    check = "echo checked >> checks; sed -i s/old/older/ answer.txt; false"
+    async with conversation(tmp_path, script, mode="auto", allow=("sh",)) as talk:
+        await talk.send(SendMessage(text="x", check=check))
+        finished = await talk.until(TurnFinished)
+    assert "not kept before it: large.bin" in finished.detail
+    assert (tmp_path / "answer.txt").read_text() == "old\n"
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "checks").exists()
 
 
 async def test_a_fresh_answer_is_not_shown_the_ones_before(tmp_path: Path) -> None:

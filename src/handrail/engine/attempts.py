@@ -31,10 +31,12 @@ class Attempts:
         self._checker = checker
         self._brief = brief
         self._task = task
+        self._left: dict[str, str] = {}
 
     async def until_passed(self, answer: Callable[[], Awaitable[Ending]]) -> Ending:
         """Answered when the check passed; otherwise the files are as they were, and the ending says so."""
         before = await self._check(attempt=0)
+        self._take_back()  # what the check itself writes would be there for the first answer alone
         failed: CheckFinished | None = None
         ending = Ending("failed", "")
         for number in range(1, self._turn.attempts + 1):
@@ -46,8 +48,8 @@ class Attempts:
             if failed.passed:
                 return Ending("answered", f"The check passes: {self._turn.check}")
             self._take_back()
-        left = self._take_back()
-        return self._unverified(ending, left)
+        self._take_back()
+        return self._unverified(ending)
 
     def _begin(self, number: int, before: CheckFinished, failed: CheckFinished | None) -> None:
         briefing = self._brief(Attempt(number, self._task, self._turn.check, before, failed))
@@ -66,14 +68,14 @@ class Attempts:
     async def _check(self, attempt: int) -> CheckFinished:
         return await self._checker.check(self._turn.check, self._turn.turn_id, attempt)
 
-    def _take_back(self) -> list[str]:
-        """Put the files back; those that stay as somebody else made them."""
+    def _take_back(self) -> None:
+        """Put the files back, those that commands changed too; what has to stay as it is is remembered."""
         from handrail.changes.apply import apply
         from handrail.changes.rollback import back, plan_back
 
         while True:
             plan = plan_back(self._session.log, self._workspace, self._turn.made)
-            left = [conflict.path for conflict in plan.conflicts]
+            left = {conflict.path: conflict.kind for conflict in plan.conflicts}
             change_set = back(plan, leave=left, turn_id=self._turn.turn_id)
             try:
                 if change_set:
@@ -82,14 +84,19 @@ class Attempts:
                 if problem.reason != "stale_file":
                     raise
                 continue  # changed in this very moment: it is somebody else's now
-            return left
+            self._left |= left
+            return
 
-    def _unverified(self, ending: Ending, left: list[str]) -> Ending:
+    def _unverified(self, ending: Ending) -> Ending:
         tried = f"The check `{self._turn.check}` did not pass in {self._turn.attempt} of"
         tried += f" {self._turn.attempts} attempts."
-        files = "The files are as they were."
-        if left:
-            files = f"Changed by somebody else meanwhile and left as they are: {', '.join(left)}."
+        lost = [path for path, kind in self._left.items() if kind == "lost"]
+        theirs = [path for path in self._left if path not in lost]
+        files = "" if self._left else "The files are as they were."
+        if theirs:
+            files += f"Changed by somebody else meanwhile and left as they are: {', '.join(theirs)}."
+        if lost:
+            files += " " * bool(files) + f"Changed by a command and not kept before it: {', '.join(lost)}."
         if ending.reason in ("budget", "failed"):
             return Ending(ending.reason, f"{ending.detail} {files}")
         return Ending("unverified", f"{tried} {files}")

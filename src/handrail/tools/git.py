@@ -1,8 +1,10 @@
 """Branch and changed files of the workspace, asked of git without letting the repository run anything."""
 
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from handrail.tools.environment import without_secrets
@@ -40,6 +42,49 @@ async def git_state(root: Path) -> GitState | None:
     return _read(status) if status is not None else None
 
 
+async def git_contents(root: Path, object_ids: Sequence[str], most: int) -> dict[str, bytes]:
+    """What git keeps under these ids, up to so many bytes in all; those that it has not are missing."""
+    asked = "\n".join(object_ids).encode() + b"\n"
+    output = await _git_bytes(root, HARDENED, asked, most, "cat-file", "--batch", "--buffer")
+    return dict(_objects(output or b""))
+
+
+async def converted_files(root: Path, paths: Sequence[str]) -> set[str] | None:
+    """Files that git stores otherwise than they are, line endings apart; None where it does not say."""
+    asked = b"\0".join(map(os.fsencode, paths)) + b"\0"
+    found: set[str] = set()
+    for where in ((), ("--cached",)):
+        words = ("check-attr", *where, "-z", "--stdin", "filter", "ident", "working-tree-encoding")
+        output = await _git_bytes(root, HARDENED, asked, MOST_BYTES, *words)
+        if output is None:
+            return None
+        fields = os.fsdecode(output).split("\0")
+        triples = zip(fields[0::3], fields[2::3], strict=False)
+        found |= {path for path, value in triples if value not in ("unspecified", "unset")}
+    return found
+
+
+def _objects(output: bytes) -> Iterator[tuple[str, bytes]]:
+    at = 0
+    while (end := output.find(b"\n", at)) >= 0:
+        words = output[at:end].split()
+        at = end + 1
+        if len(words) == 3 and words[1] == b"blob":
+            size = int(words[2])
+            if at + size > len(output):
+                return
+            object_id, data = words[0].decode(), output[at : at + size]
+            # Warnings come in the same stream: what is not the object of its id is none.
+            if _id_of(data, len(object_id)) == object_id:
+                yield object_id, data
+            at += size + 1
+
+
+def _id_of(data: bytes, digits: int) -> str:
+    name = "sha1" if digits == 40 else "sha256"
+    return hashlib.new(name, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
 def _without(names: str) -> list[Setting]:
     """Settings that switch off every filter: `status` would run them on files that look changed."""
     settings: list[Setting] = []
@@ -52,25 +97,37 @@ def _without(names: str) -> list[Setting]:
 
 
 async def _git(root: Path, settings: Sequence[Setting], *words: str) -> str | None:
+    output = await _git_bytes(root, settings, b"", MOST_BYTES, *words)
+    return os.fsdecode(output) if output is not None else None
+
+
+async def _git_bytes(
+    root: Path, settings: Sequence[Setting], given: bytes, most: int, *words: str
+) -> bytes | None:
+    """What git writes, told `given`; None where it fails, takes too long or writes more than `most` bytes."""
     output = bytearray()
 
     def take(chunk: bytes) -> bool:
         output.extend(chunk)
-        return len(output) < MOST_BYTES
+        return len(output) < most
 
     try:
-        ended = await run_process(
-            ["git", *WORDS, *words],
-            folder=root,
-            environment=_environment(settings),
-            timeout=SECONDS,
-            take=take,
-        )
+        with TemporaryFile() as file:
+            file.write(given)
+            file.seek(0)
+            ended = await run_process(
+                ["git", *WORDS, *words],
+                folder=root,
+                environment=_environment(settings),
+                timeout=SECONDS,
+                take=take,
+                given=file.fileno(),
+            )
     except OSError:
         return None
     # `config --get-regexp` ends with 1 when nothing is set.
     fine = ended.code == 0 or (words[0] == "config" and ended.code == 1)
-    return os.fsdecode(bytes(output)) if fine else None
+    return bytes(output) if fine else None
 
 
 def _environment(settings: Sequence[Setting]) -> dict[str, str]:

@@ -42,10 +42,12 @@ async def run_process(
     environment: Mapping[str, str],
     timeout: float,
     take: Callable[[bytes], bool],
+    given: int = subprocess.DEVNULL,
 ) -> Ended:
     """Run until the end, the deadline, or until `take` has had enough and returns False.
 
-    `take` gets standard output and error as they come. Cancelling stops the whole group.
+    `take` gets standard output and error as they come; `given` is a descriptor of standard input. Cancelling
+    stops the whole group.
     """
     began = time.monotonic()
     reading, writing = os.pipe()
@@ -56,7 +58,7 @@ async def run_process(
         try:
             process = await anyio.open_process(
                 list(words),
-                stdin=subprocess.DEVNULL,
+                stdin=given,
                 stdout=writing,
                 stderr=subprocess.STDOUT,
                 cwd=folder,

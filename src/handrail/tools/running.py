@@ -23,6 +23,7 @@ from handrail.tools.sandbox.places import Ground
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets
+from handrail.tools.watching import Told, Watch
 
 MODEL_LIMIT = 3_000
 SCREEN_LIMIT = 5_000
@@ -54,6 +55,7 @@ class Run(Tool[RunArguments]):
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
+        self._watch: Watch | None = None
 
     def about(self, arguments: RunArguments) -> About:
         return About(command=arguments.command, network=arguments.network, todo=arguments.todo)
@@ -81,7 +83,10 @@ class Run(Tool[RunArguments]):
         environ = without_secrets(os.environ, work.secrets.variables)
         ground = Ground(work.workspace.root, work.workspace.state_folders, environ)
         words = ["bash", "-c", arguments.command]
-        async with self._sandbox.confine(words, ground, network=network) as confined:
+        async with (
+            self._watched(work).around(work, one_line(arguments.command)) as told,
+            self._sandbox.confine(words, ground, network=network) as confined,
+        ):
             ended = await run_process(
                 confined.words,
                 folder=ground.workspace,
@@ -94,7 +99,12 @@ class Run(Tool[RunArguments]):
             ended = ended._replace(code=signal_of(ended.code), left_running=False)
         output.change(work.secrets.hide_bytes)
         outcome = outcome_of(ended, output, arguments.timeout)
-        return with_sandbox(outcome, protection, network=network)
+        return with_changes(with_sandbox(outcome, protection, network=network), told)
+
+    def _watched(self, work: Work) -> Watch:
+        if self._watch is None or self._watch.workspace.root != work.workspace.root:
+            self._watch = Watch(work.workspace)
+        return self._watch
 
 
 class Screen:
@@ -169,3 +179,12 @@ def with_sandbox(outcome: Outcome, protection: Protection, *, network: bool) -> 
         content = "\n".join(filter(None, (content, protection.told(network=network))))
     summary = f"{outcome.summary}, {protection.title(network=network)}"
     return replace(outcome, summary=summary, content=content)
+
+
+def with_changes(outcome: Outcome, told: Told) -> Outcome:
+    """The outcome that names the files of the workspace that changed while the command ran."""
+    if not told.summary:
+        return outcome
+    return replace(
+        outcome, summary=f"{outcome.summary}, {told.summary}", content=f"{outcome.content}\n{told.note}"
+    )

@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,10 @@ class FileStat(NamedTuple):
     mode: int
 
 
+def stat_of(told: os.stat_result) -> FileStat:
+    return FileStat(told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino, told.st_mode)
+
+
 @dataclass(frozen=True, slots=True)
 class StatIndex:
     """Every file that was looked at, by its path from the root, which may hold surrogates for odd bytes."""
@@ -49,6 +53,10 @@ class StatIndex:
     """Folders that were not looked into: by name, for being too deep, or because they cannot be read."""
     cut: bool = False
     """There were more files than were looked at."""
+    folders: frozenset[str] = frozenset()
+    """Those that were looked into, the root not among them."""
+    ignored: Mapping[str, FileStat] = field(default_factory=dict)
+    """Ignored files in these folders; ignored folders are not looked into."""
 
 
 class Differences(NamedTuple):
@@ -72,7 +80,9 @@ def snapshot(
         look.folder(descriptor, "", tuple((0, prefix, rules) for prefix, rules in reversed(above)), 0)
     finally:
         os.close(descriptor)
-    return StatIndex(look.files, look.sums, tuple(look.unentered), look.cut)
+    return StatIndex(
+        look.files, look.sums, tuple(look.unentered), look.cut, frozenset(look.folders), look.ignored
+    )
 
 
 def differences(before: StatIndex, after: StatIndex) -> Differences:
@@ -100,6 +110,8 @@ class _Look:
         self.files: dict[str, FileStat] = {}
         self.sums: dict[str, str] = {}
         self.unentered: list[str] = []
+        self.folders: list[str] = []
+        self.ignored: dict[str, FileStat] = {}
         self.cut = False
         self._ignored = ignored
         self._since = since
@@ -117,6 +129,7 @@ class _Look:
             name = entry.name
             inner = entry.is_dir(follow_symlinks=False)
             if rules and is_ignored(rules, name, prefix + name, folder=inner):
+                self._pass(entry, prefix + name, folder=inner)
                 continue
             if inner:
                 folders.append(name)
@@ -136,6 +149,12 @@ class _Look:
         for name in sorted(folders):
             self._enter(descriptor, name, prefix + name, rules, depth)
 
+    def _pass(self, entry: os.DirEntry[str], path: str, *, folder: bool) -> None:
+        if folder or len(self.ignored) >= self._most:
+            return
+        with suppress(OSError):
+            self.ignored[path] = stat_of(entry.stat(follow_symlinks=False))
+
     def _enter(self, parent: int, name: str, path: str, rules: _Active, depth: int) -> None:
         if name in UNSEEN or depth == DEEPEST:
             self.unentered.append(path)
@@ -145,6 +164,7 @@ class _Look:
         except OSError:
             self.unentered.append(path)
             return
+        self.folders.append(path)
         try:
             self.folder(descriptor, f"{path}/", rules, depth + 1)
         finally:

@@ -27,6 +27,8 @@ class ChangePrepared(EventBase):
     mutation_class: str = ""
     todo: str = ""
     """The todo that applying completes."""
+    unlisted: int = 0
+    """Files that a command changed besides, too many to be recorded: nothing can bring them back."""
 
 
 class ChangeApplied(EventBase):
