@@ -21,7 +21,7 @@ class GoingBack(NamedTuple):
     plan: Plan
     point: Point
     detail: str = ""
-    """For the user: what is not taken back because it never was in place."""
+    """For the user: what is not taken back because it never was in place, or is not recorded."""
 
 
 def plan_rewind(log: Log, workspace: Workspace, session_id: str, to: str) -> GoingBack:
@@ -29,7 +29,7 @@ def plan_rewind(log: Log, workspace: Workspace, session_id: str, to: str) -> Goi
     point = point_before(log, session_id, to)
     later = [change for change in changes_of(log, session_id) if change.seq > point.seq]
     here = [change.prepared for change in later if change.in_place]
-    return GoingBack(plan_back(log, workspace, here), point, _never_here(later))
+    return GoingBack(plan_back(log, workspace, here), point, _not_covered(later))
 
 
 def plan_rollback(log: Log, workspace: Workspace, session_id: str, to: str) -> GoingBack:
@@ -39,7 +39,7 @@ def plan_rollback(log: Log, workspace: Workspace, session_id: str, to: str) -> G
     match change.status:
         case "applied":
             plan = plan_back(log, workspace, [change.prepared])
-            return GoingBack(plan, point_before(log, session_id, change.id))
+            return GoingBack(plan, point_before(log, session_id, change.id), _not_covered([change]))
         case "taken back":
             raise UsageProblem(f"{change.id} was taken back already, by {change.taken_back_by}.")
         case "not applied":
@@ -69,7 +69,12 @@ def plan_redo(log: Log, workspace: Workspace, session_id: str, last: Aside) -> P
     return plan_back(log, workspace, [change.prepared for change in changes if change.status == "applied"])
 
 
-def _never_here(changes: list[Change]) -> str:
+def _not_covered(changes: list[Change]) -> str:
     lines = [f"{change.id} was never applied" for change in changes if change.status == "not applied"]
     lines += [f"{change.id} {WHY_NOT[change.status]}" for change in changes if change.status in WHY_NOT]
+    lines += [
+        f"{change.prepared.unlisted:,} more files that changed with {change.id} are not recorded"
+        for change in changes
+        if change.prepared.unlisted and change.in_place
+    ]
     return "; ".join(lines)

@@ -168,11 +168,11 @@ def _plan(
 
 def _walk_back(walk: Walk, past: Past, blob: Callable[[str], bytes | None]) -> None:
     step = past.step
+    if not past.restorable:
+        raise Stopped("lost", f"What {step.path} was before is not kept.")
     if step.state(Found(walk.sha256, walk.mode)) != "new":
         _merge_out(walk, step, blob)
         return
-    if not past.restorable:
-        raise Stopped("lost", f"What {step.path} was before is not kept.")
     # Permissions that somebody else set since stay; a set that did not change them has no say in them.
     if not step.old or walk.mode is None or walk.mode == step.new_mode:
         walk.mode = step.old_mode

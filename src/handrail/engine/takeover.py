@@ -61,6 +61,8 @@ def interrupted_call(turn: TurnState, state: CallState) -> ToolFinished:
         if began
         else "Not run: Handrail ended first. Repeat it if it is still wanted."
     )
+    if began and state.call.name == "run":
+        message += " Which files it changed is not recorded, so that no rewind takes it back."
     error = ToolError(tool=state.call.name, reason="interrupted", message=message)
     return ToolFinished(
         turn_id=turn.turn_id,
