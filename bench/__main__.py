@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from bench import long_session
+from bench import changes, long_session
 from bench.agents import Agent, Handrail
 from bench.commits import Gap, longest_gap
 from bench.figures import Measured, missed, table
@@ -32,7 +32,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--runs", type=int, default=9, help="rounds; the median counts")
     parser.add_argument("--only", default="", help="agents, with commas between")
-    parser.add_argument("--short", action="store_true", help="without the session of 10,000 turns")
+    parser.add_argument(
+        "--short", action="store_true", help="agents only: no change sets, no session of 10,000 turns"
+    )
     options = parser.parse_args()
     agents = wanted(options.only)
     with Server() as server:
@@ -40,15 +42,18 @@ def main() -> None:
         gap = sorted(longest_gap(server) for _ in range(options.runs))[options.runs // 2]
     lines = report(rows, gap)
     print("\n".join(lines), flush=True)
-    long = [] if options.short else list(long_session.measure())
-    for row in long:
-        print(f"{row.name}: {row.milliseconds:.0f} ms, {row.ratio:.2f} times {row.against}", flush=True)
+    ours = [] if options.short else [*changes.measure(), *long_session.measure()]
+    lines += [
+        "",
+        *(f"{row.name}: {row.milliseconds:.1f} ms, {row.ratio:.2f} times {row.against}" for row in ours),
+    ]
+    print("\n".join(lines[-len(ours) :] if ours else []), flush=True)
     facts = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": platform.platform(),
         "result_to_request": gap._asdict(),
         "agents": [row.facts() for row in rows],
-        "long_session": [row._asdict() for row in long],
+        "handrail": [row._asdict() for row in ours],
     }
     RESULTS.mkdir(exist_ok=True)
     target = RESULTS / time.strftime("%Y%m%dT%H%M%S.json")
