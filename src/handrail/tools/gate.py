@@ -93,6 +93,10 @@ class Gate:
 
     async def run_all(self, calls: Sequence[ToolCall], turn_id: str) -> None:
         """Bring the calls of an answer to their ends; changes of files that follow one another as one."""
+        if len(calls) <= 1:
+            for call in calls:
+                await self.run(call, turn_id)
+            return
         from handrail.tools.together import groups
 
         for group in groups(calls, self._toolbox):
@@ -285,7 +289,7 @@ class Gate:
         began = time.monotonic()
         with work.held:
             try:
-                outcomes = tool.outcomes(work)
+                outcomes = await tool.outcomes(work)
             except OSError as error:
                 outcomes = [failed(call, error) for call, _ in calls]
             events: list[Event] = []
