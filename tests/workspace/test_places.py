@@ -86,5 +86,5 @@ def test_our_own_files_are_recognised(workspace: Workspace, name: str) -> None:
 def test_what_is_no_path_is_refused_in_words(workspace: Workspace, given: str) -> None:
     with pytest.raises(PathProblem) as caught:
         workspace.resolve(given)
-    assert caught.value.reason == "invalid_arguments"
+    assert caught.value.reason == "invalid_path"
     str(caught.value).encode()

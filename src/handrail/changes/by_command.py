@@ -19,7 +19,8 @@ from handrail.workspace.found import LARGEST, OTHER, Content, Found
 from handrail.workspace.git_index import Entry
 from handrail.workspace.ignore import NAME as IGNORE_FILE
 from handrail.workspace.index import COARSE, UNSURE, FileStat, StatIndex, differences, stat_of
-from handrail.workspace.places import STATE_FOLDERS, printable
+from handrail.workspace.names import STATE_FOLDERS
+from handrail.workspace.places import printable
 from handrail.workspace.writer import Writer
 
 MOST_LISTED = 2_000

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from handrail.workspace.beneath import opened_folder
 from handrail.workspace.found import READ
 from handrail.workspace.index import FileStat, StatIndex, stat_of
-from handrail.workspace.places import SECRET_FOLDERS, is_secret
+from handrail.workspace.names import SECRET_FOLDERS, is_secret
 
 EACH = 256_000
 """Bytes of a file that is copied."""

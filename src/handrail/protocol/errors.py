@@ -58,6 +58,8 @@ RefusalReason = Literal[
     "nobody_to_ask",
     "budget_exhausted",
     "invalid_arguments",
+    "invalid_path",
+    "scope_violation",
     "unknown_tool",
     "fetch_failed",
     "timeout",

@@ -15,7 +15,8 @@ from handrail.tools.clip import counted, head
 from handrail.tools.glob_pattern import LONGEST, matcher
 from handrail.tools.search import MISSING, find_ripgrep, ripgrep
 from handrail.workspace.listing import list_folder
-from handrail.workspace.places import SECRET_FOLDERS, Place, is_secret
+from handrail.workspace.names import SECRET_FOLDERS, is_secret
+from handrail.workspace.places import Place
 
 MOST_HITS = 100
 MOST_HITS_A_FILE = 50

@@ -3,40 +3,16 @@
 import os
 import stat
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.record import Record
+from handrail.workspace.names import holds_secret, is_git, is_state, split
 
-STATE_FOLDERS = (".handrail", ".orchestration")
-SECRET_NAMES = (
-    ".env*",
-    "*.env",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
-    ".netrc",
-    ".pgpass",
-    ".pypirc",
-    ".git-credentials",
-    "credentials",
-    "credentials.json",
-    "credentials.toml",
-)
-SECRET_FOLDERS = (".ssh", ".gnupg", ".aws")
 LONGEST_PATH = 4_096
 """Bytes, as the system has it."""
-EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist")
-"""Made to be shared: they look like secrets and are none."""
+MAGIC = ("/proc/", "/dev/", "/sys/")
+"""Their links lead where the reader's own process has something open: no path that a file has."""
 
 
 class Place(Record):
@@ -53,42 +29,35 @@ class Place(Record):
     secret: bool
     links: int = 1
     """Names that the file has; more than one are hard links."""
+    given: str = ""
+    """As it was written, for what the writing itself tells."""
 
 
 def resolve(root: Path, given: str, state_folders: Iterable[Path]) -> Place:
     """The place that a user's or a model's path means; it need not exist."""
-    if len(given.encode(errors="replace")) > LONGEST_PATH:
+    joined = os.path.join(root, given or ".")
+    if len(joined.encode(errors="replace")) > LONGEST_PATH:
         message = f"A path has at most {LONGEST_PATH:,} bytes; this one is longer: {given[:100]!r}…"
-        raise PathProblem(message, "invalid_arguments")
+        raise PathProblem(message, "invalid_path")
     try:
-        wanted = os.path.normpath(os.path.join(root, given or "."))
-        absolute = Path(os.path.realpath(os.path.join(root, given or ".")))
+        absolute = Path(os.path.realpath(joined))
         os.fsencode(absolute)
     except (ValueError, OSError) as error:
-        raise PathProblem(
-            f"{given[:200]!r} is not a path ({error}). Give a path of a file in the workspace.",
-            "invalid_arguments",
-        ) from error
-    inside = absolute.is_relative_to(root)
+        raise _no_path(given, str(error)) from error
+    _refuse_loop(absolute, given)
+    inside = absolute.is_relative_to(root) and not _is_magic(given, root)
     # The name as it was given counts too: a link called `.env` is as secret as what it leads to.
-    parts = [*_parts(Path(wanted), root), *_parts(absolute, root)]
-    names = (os.path.basename(wanted).lower(), absolute.name.lower())
+    wanted, found = split(_below(os.path.normpath(joined), root)), split(_below(str(absolute), root))
     return Place(
         absolute=absolute,
         path=printable(absolute.relative_to(root).as_posix() if inside else str(absolute)),
         inside=inside,
-        in_git=".git" in parts,
-        in_state=any(name in parts for name in STATE_FOLDERS)
-        or any(absolute.is_relative_to(folder) for folder in state_folders),
-        secret=any(is_secret(name) for name in names) or any(name in parts for name in SECRET_FOLDERS),
+        in_git=is_git(wanted + found) or (inside and _in_repository(absolute, root)),
+        in_state=is_state(wanted + found) or any(absolute.is_relative_to(folder) for folder in state_folders),
+        secret=holds_secret(wanted) or holds_secret(found),
         links=_links(absolute),
+        given=given,
     )
-
-
-def is_secret(name: str) -> bool:
-    """Whether a file of this name is likely to hold a secret."""
-    lower = name.lower()
-    return lower not in EXAMPLES and any(fnmatchcase(lower, pattern) for pattern in SECRET_NAMES)
 
 
 def printable(name: str) -> str:
@@ -104,6 +73,33 @@ def _links(path: Path) -> int:
     return found.st_nlink if stat.S_ISREG(found.st_mode) else 1
 
 
-def _parts(path: Path, root: Path) -> list[str]:
-    below = path.relative_to(root) if path.is_relative_to(root) else path
-    return [part.lower() for part in below.parts]
+def _below(path: str, root: Path) -> str:
+    return os.path.relpath(path, root) if Path(path).is_relative_to(root) else path
+
+
+def _is_magic(given: str, root: Path) -> bool:
+    path = "/" + os.path.normpath(given).lstrip("/") if given.startswith("/") else ""
+    return path.startswith(MAGIC) and not Path(path).is_relative_to(root)
+
+
+def _refuse_loop(absolute: Path, given: str) -> None:
+    """What `realpath` leaves as a link leads in a circle."""
+    if os.path.islink(absolute) or any(os.path.islink(parent) for parent in absolute.parents):
+        raise _no_path(given, "links that lead in a circle")
+
+
+def _in_repository(absolute: Path, root: Path) -> bool:
+    """Whether it lies in a repository without a `.git`: a bare one, or what a worktree's `.git` names."""
+    for folder in (absolute, *absolute.parents):
+        if not folder.is_relative_to(root):
+            return False
+        if os.path.lexists(folder / "HEAD"):
+            whole = (folder / "objects").is_dir() and (folder / "refs").is_dir()
+            if whole or os.path.lexists(folder / "commondir"):
+                return True
+    return False
+
+
+def _no_path(given: str, why: str) -> PathProblem:
+    message = f"{given[:200]!r} is not a path ({why}). Give a path of a file in the workspace."
+    return PathProblem(message, "invalid_path")

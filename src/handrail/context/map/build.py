@@ -16,7 +16,7 @@ from handrail.storage.map_cache import KnownFile, MapCache
 from handrail.workspace.beneath import opened_folder
 from handrail.workspace.files import OPEN
 from handrail.workspace.index import COARSE, FileStat, snapshot
-from handrail.workspace.places import SECRET_FOLDERS, STATE_FOLDERS, is_secret
+from handrail.workspace.names import SECRET_FOLDERS, STATE_FOLDERS, is_secret
 
 MOST_FILES = 50_000
 BATCH = 50

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from handrail.workspace.places import STATE_FOLDERS
+from handrail.workspace.names import STATE_FILES, STATE_FOLDERS
 
-PROTECTED = (".git", *STATE_FOLDERS)
+PROTECTED = (".git", *STATE_FOLDERS, *STATE_FILES)
 """In the workspace, readable but not writable."""
 
 SECRET_IN_HOME = (
