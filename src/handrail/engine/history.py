@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 from handrail.changes.diff import Diff, diff
-from handrail.changes.rollback import Plan
+from handrail.changes.rollback import FilePlan, Plan
 from handrail.engine.rewinding import plan_of
 from handrail.protocol.commands import Redo, Rewind
+from handrail.protocol.events import Redone, Rewound
 from handrail.protocol.values import FileChange
 from handrail.sessions.changes import Change, changes_of, find_change
 from handrail.sessions.handle import Session
@@ -14,6 +15,9 @@ from handrail.storage.blobs import Room
 from handrail.storage.log import Log
 from handrail.workspace.files import Workspace
 from handrail.workspace.text import readable
+
+ALL_LINES = 1_000_000
+"""Who asks for a diff gets it whole."""
 
 
 class ShownFile(NamedTuple):
@@ -25,6 +29,23 @@ class ShownFile(NamedTuple):
 class ShownChange(NamedTuple):
     change: Change
     files: tuple[ShownFile, ...]
+
+
+class GoingBack(NamedTuple):
+    """What a rewind or a redo comes to."""
+
+    plan: Plan
+    event: Rewound | Redone
+    """As it would be told."""
+
+
+class NetFile(NamedTuple):
+    """What is left in a file of all that some change sets did to it."""
+
+    path: str
+    diff: Diff | None
+    """None where it cannot be told from what somebody else did; `why` says more."""
+    why: str = ""
 
 
 class History:
@@ -39,15 +60,27 @@ class History:
         """All change sets of a session, oldest first, each with what has become of it."""
         return changes_of(self._log, session_id)
 
+    def find(self, session_id: str, change: str = "") -> Change:
+        """A change set, named by its number, its id or the end of that; the last when empty."""
+        return find_change(self.changes(session_id), change)
+
     def show(self, session_id: str, change: str = "") -> ShownChange:
-        """A change set, named by its id or the end of it, the last when empty; with its diffs."""
-        found = find_change(self.changes(session_id), change)
+        """The same with its diffs."""
+        found = self.find(session_id, change)
         return ShownChange(found, tuple(ShownFile(file, self._diff(file)) for file in found.prepared.files))
 
     def plan(self, session_id: str, command: Rewind | Redo) -> Plan:
         """What a rewind or a redo would do to files now; nothing is done."""
-        plan, _ = plan_of(Session(self._log, session_id).load(), self._workspace, command)
-        return plan
+        return self.going_back(session_id, command).plan
+
+    def going_back(self, session_id: str, command: Rewind | Redo) -> GoingBack:
+        """The same, with how it would be told; nothing is done."""
+        return GoingBack(*plan_of(Session(self._log, session_id).load(), self._workspace, command))
+
+    def net(self, session_id: str, since: str) -> list[NetFile]:
+        """What is left of a session's changes from a change set on, without what others wrote."""
+        plan = self.plan(session_id, Rewind(to=since))
+        return [_net(file) for file in plan.files]
 
     def storage(self) -> StorageUse:
         return storage_use(self._log, self._limit)
@@ -57,12 +90,20 @@ class History:
         return prune(self._log, self._limit)
 
     def _diff(self, file: FileChange) -> Diff | None:
-        versions = [self._log.blob(each) if each else b"" for each in (file.old_sha256, file.new_sha256)]
-        if None in versions:
+        old, new = (self._log.blob(each) if each else None for each in (file.old_sha256, file.new_sha256))
+        if (file.old_sha256 and old is None) or (file.new_sha256 and new is None):
             return None
-        old, new = (readable(data) if data is not None else None for data in versions)
-        return diff(
-            file.destination or file.path,
-            old if file.old_sha256 else None,
-            new if file.new_sha256 else None,
-        )
+        return _compared(file.destination or file.path, old, new)
+
+
+def _net(file: FilePlan) -> NetFile:
+    if file.kind in ("conflict", "lost"):
+        return NetFile(file.path, None, file.why)
+    return NetFile(file.path, _compared(file.path, file.then, file.now.data))
+
+
+def _compared(path: str, old: bytes | None, new: bytes | None) -> Diff:
+    if b"\0" in (old or b"") or b"\0" in (new or b""):
+        return Diff(f"Binary files {path} differ", 0, 0)
+    before, after = (None if data is None else readable(data) for data in (old, new))
+    return diff(path, before, after, shown_lines=ALL_LINES)

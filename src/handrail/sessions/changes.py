@@ -20,6 +20,8 @@ from handrail.sessions.handle import recorded
 from handrail.storage.log import Log
 
 PAGE = 500
+LONGEST_NUMBER = 6
+"""Digits alone, up to so many, are a number; more of them are the end of an id."""
 SPOKEN = {
     "change_prepared",
     "change_applied",
@@ -41,6 +43,8 @@ class Change:
     seq: int
     at: float
     turn: int
+    number: int
+    """Its place in the session, from 1: what a person calls it."""
     status: Status = "unfinished"
     """`elsewhere`: applied in the session that this one was imported from, which had other files."""
     why: str = ""
@@ -68,7 +72,7 @@ def changes_of(log: Log, session_id: str) -> list[Change]:
             case TurnStarted(number=number):
                 turn = number
             case ChangePrepared() as prepared:
-                found[prepared.change_id] = Change(prepared, one.seq, one.at, turn)
+                found[prepared.change_id] = Change(prepared, one.seq, one.at, turn, len(found) + 1)
             case ChangeApplied(change_id=change_id) if change_id in found:
                 _applied(found, found[change_id])
             case ChangeAbandoned(change_id=change_id, why=why) if change_id in found:
@@ -84,11 +88,15 @@ def changes_of(log: Log, session_id: str) -> list[Change]:
 
 
 def find_change(changes: Sequence[Change], text: str) -> Change:
-    """The change set that is meant: an id, or the end of one; the last when empty."""
+    """The change set that is meant: a number, an id, or the end of one; the last when empty."""
     if not changes:
         raise UsageProblem("No file was changed in this session.")
     if not text:
         return changes[-1]
+    if text.isdecimal() and len(text) <= LONGEST_NUMBER:
+        if 0 < int(text) <= len(changes):
+            return changes[int(text) - 1]
+        raise UsageProblem(f"There is no change set {text} in this session: they are 1 to {len(changes)}.")
     matching = [change for change in changes if change.id == text]
     matching = matching or [change for change in changes if change.id.endswith(text)]
     if len(matching) == 1:

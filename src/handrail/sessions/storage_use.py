@@ -23,13 +23,20 @@ class StorageUse(NamedTuple):
     needed: Room
     """Those of them that a rewind or a conversation of a session that is not deleted still needs."""
     limit: int
+    droppable: Room
+    """What a prune would drop now."""
 
 
 def storage_use(log: Log, limit: int) -> StorageUse:
     """How much room the sessions of a workspace take."""
-    sessions = len(list_sessions(log, deleted=True))
+    kept = needed(log)
     return StorageUse(
-        sessions, log.path.stat().st_size, log.contents.room(), log.contents.room(needed(log)), limit
+        len(list_sessions(log, deleted=True)),
+        log.path.stat().st_size,
+        log.contents.room(),
+        log.contents.room(kept),
+        limit,
+        log.contents.droppable(int(limit * ENOUGH), kept, time.time()),
     )
 
 

@@ -66,15 +66,21 @@ def room_of(db: sqlite3.Connection, hashes: Collection[str]) -> Room:
 
 def prune(db: sqlite3.Connection, limit: int, needed: Collection[str], now: int) -> Room:
     """Within a transaction: drop the oldest until all fits, never what is needed; what was dropped."""
+    dropped = droppable(db, limit, needed, now)
+    db.executemany("DELETE FROM blobs WHERE sha256 = ?", [(sha256,) for sha256 in dropped])
+    return Room(len(dropped), sum(dropped.values()))
+
+
+def droppable(db: sqlite3.Connection, limit: int, needed: Collection[str], now: int) -> dict[str, int]:
+    """{hash: size} of what would have to go for all to fit."""
     over = room(db).size - limit
-    count = freed = 0
-    rows = db.execute(
-        "SELECT sha256, length(data) FROM blobs WHERE at < ? ORDER BY at", (now - SAFE,)
-    ).fetchall()
+    found: dict[str, int] = {}
+    freed = 0
+    rows = db.execute("SELECT sha256, length(data) FROM blobs WHERE at < ? ORDER BY at", (now - SAFE,))
     for sha256, size in rows:
         if freed >= over:
             break
         if sha256 not in needed:
-            db.execute("DELETE FROM blobs WHERE sha256 = ?", (sha256,))
-            count, freed = count + 1, freed + size
-    return Room(count, freed)
+            found[sha256] = size
+            freed += size
+    return found

@@ -28,6 +28,12 @@ class Contents:
         with transaction(self._connection, self._path) as db:
             return blobs.prune(db, limit, needed, int(began * 1000))
 
+    def droppable(self, limit: int, needed: Collection[str], began: float) -> Room:
+        """What `prune` would drop."""
+        with storage_errors(self._path):
+            found = blobs.droppable(self._connection, limit, needed, int(began * 1000))
+        return Room(len(found), sum(found.values()))
+
     def used_bytes(self) -> int:
         """Bytes of the whole file that hold something."""
         with storage_errors(self._path):

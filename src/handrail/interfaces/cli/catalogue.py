@@ -20,9 +20,15 @@ COMMANDS = {
     "fork": Entry("fork", "fork ID", "a new session that begins as a copy of another"),
     "export": Entry("export", "export ID FILE", "write a session to one file"),
     "import": Entry("import_file", "import FILE", "bring in a session that was exported"),
+    "changes": Entry("changes", "changes [show N]", "what was changed, and each change with its diff"),
+    "diff": Entry("diff", "diff [N]", "what the session's changes amount to now"),
+    "undo": Entry("undo", "undo", "take back the last change"),
+    "rewind": Entry("rewind", "rewind N", "go back to before change N; shows and asks first"),
+    "redo": Entry("redo", "redo", "undo the last rewind or undo"),
     "edit": Entry("edit", "edit --proposal F", "apply changes written down in a file, all or none"),
     "model": Entry("model", "model [NAME]", "show which model answers and why; set or fetch one"),
     "config": Entry("config", "config", "show settings and where they were set, or set one"),
+    "storage": Entry("storage", "storage [prune]", "what is kept and the room it takes"),
     "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do"),
 }
 
@@ -46,7 +52,7 @@ def help_text() -> str:
         ('"TASK"', "open it and start with a question or task"),
     ]
     rows += [(entry.usage, entry.help) for entry in COMMANDS.values()]
-    commands = "\n".join(f"  handrail {usage:<16} {help_line}".rstrip() for usage, help_line in rows)
+    commands = "\n".join(f"  handrail {usage:<17} {help_line}".rstrip() for usage, help_line in rows)
     statuses = "\n".join(f"  {status:<5} {meaning}" for status, meaning in EXIT_STATUSES.items())
     return f"""\
 Handrail {__version__}: AI development you can hold on to.

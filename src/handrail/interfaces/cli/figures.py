@@ -43,3 +43,11 @@ def tokens(usage: Usage) -> str:
     """`1,204 in  96 out`, and how much of it the provider had in its cache."""
     cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
     return f"{usage.input_tokens:,} in{cached}  {usage.output_tokens:,} out"
+
+
+def size(count: int) -> str:
+    """`0 kB`, `12 kB`, `3.1 MB`, `2,000 MB`."""
+    megabytes = count / 1_000_000
+    if megabytes < 0.9995:
+        return f"{-(-count // 1000)} kB"
+    return f"{megabytes:.1f} MB" if megabytes < 9.95 else f"{megabytes:,.0f} MB"

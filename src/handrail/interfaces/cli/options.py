@@ -20,6 +20,24 @@ def workspace_option(command: Decorated) -> Decorated:
     return click.option("-C", "--workspace", metavar="DIR", help="The folder to work on.")(command)
 
 
+def session_option(command: Decorated) -> Decorated:
+    """--session, for what concerns one of them."""
+    return click.option(
+        "--session", metavar="ID", default="", help="The session, as `resume` knows it; the last otherwise."
+    )(command)
+
+
+def deciding_options(command: Decorated) -> Decorated:
+    """For taking changes back: looking only, and the user's word on files that others changed since."""
+    command = click.option(
+        "--leave", metavar="PATH", multiple=True, help="Keep this file as it is; repeatable."
+    )(command)
+    command = click.option(
+        "--accept", metavar="PATH", multiple=True, help="Take the merge of this file; repeatable."
+    )(command)
+    return click.option("--dry-run", is_flag=True, help="Only show what would be done.")(command)
+
+
 def turn_options(command: Decorated) -> Decorated:
     """What holds for turns: folder, model, mode, allowed commands."""
     command = click.option(

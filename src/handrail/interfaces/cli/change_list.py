@@ -1,0 +1,191 @@
+"""Change sets as a list, and one of them in full."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from handrail.interfaces.cli import diffs
+from handrail.interfaces.cli.approvals import broken
+from handrail.interfaces.cli.figures import ago, usd
+from handrail.interfaces.cli.styles import (
+    ACCENT,
+    BAD,
+    BODY_INDENT,
+    BOLD,
+    DIM,
+    PLAIN,
+    Line,
+    columns,
+    fit,
+    line,
+    wrap,
+)
+
+if TYPE_CHECKING:
+    from handrail.engine.history import NetFile, ShownChange, ShownFile
+    from handrail.protocol.values import FileChange, Todo
+    from handrail.sessions.changes import Change
+
+OPS = {"create": "new", "delete": "deleted", "move": "moved"}
+LOST = "not kept, cannot be brought back"
+STATES = {
+    "applied": "applied",
+    "taken back": "taken back",
+    "not applied": "never applied",
+    "unfinished": "unfinished",
+    "elsewhere": "made elsewhere",
+}
+STATE_COLUMNS = 18
+
+
+def state_of(change: "Change", numbers: Mapping[str, int]) -> str:
+    """`applied`, `taken back by 8`, `never applied`."""
+    by = numbers.get(change.taken_back_by)
+    return f"{STATES[change.status]} by {by}" if by else STATES[change.status]
+
+
+def numbers_of(changes: "Sequence[Change]") -> dict[str, int]:
+    """{id: number}"""
+    return {change.id: change.number for change in changes}
+
+
+def change_lines(changes: "Sequence[Change]", todos: "Sequence[Todo]", now: float, width: int) -> list[Line]:
+    """One line a change set, the newest first, below a line that says what is what."""
+    if not changes:
+        return []
+    numbers = numbers_of(changes)
+    head = f"{'change':>6}  {'when':>11}  {'by':<8}  {'state':<{STATE_COLUMNS}}  files"
+    rows = [line((DIM, fit(head, width)))]
+    for change in reversed(changes):
+        state = state_of(change, numbers)
+        facts = f"  {ago(now - change.at):>11}  {change.prepared.by:<8}  "
+        room = max(16, width - 6 - columns(facts) - STATE_COLUMNS - 2)
+        rows.append(
+            line(
+                (ACCENT, f"{change.number:>6}"),
+                (DIM, facts),
+                (PLAIN if change.status == "applied" else DIM, f"{state:<{STATE_COLUMNS}}  "),
+                fit(files_in_short(change.prepared.files, change.prepared.unlisted), room),
+            )
+        )
+        for text in remarks(change, numbers, todos):
+            rows += wrap(line((DIM, f"{'':8}{text}")), width, " " * 10)
+    return rows
+
+
+def files_in_short(files: "Sequence[FileChange]", unlisted: int = 0) -> str:
+    """`src/cart.py +2 -2`, or with how many more."""
+    if not files:
+        return "no file"
+    more = len(files) - 1 + unlisted
+    others = f", {more} more" if more else ""
+    return f"{counted(files[0])}{others}"
+
+
+def counted(file: "FileChange") -> str:
+    """`src/cart.py +2 -2`; a move with where it leads."""
+    name = f"{file.path} -> {file.destination}" if file.destination else file.path
+    return f"{name} +{file.added} -{file.removed}"
+
+
+def remarks(change: "Change", numbers: Mapping[str, int], todos: "Sequence[Todo]") -> list[str]:
+    """What else there is to know of a change set."""
+    prepared, told = change.prepared, list[str]()
+    if prepared.takes_back:
+        taken = [str(numbers[each]) for each in reversed(prepared.takes_back) if each in numbers]
+        told.append(f"takes back {', '.join(taken)}")
+    if change.why:
+        told.append(f"why not: {change.why}")
+    if prepared.intent:
+        told.append(f"intent: {prepared.intent}")
+    if prepared.todo:
+        text = next((todo.text for todo in todos if todo.id == prepared.todo), prepared.todo)
+        told.append(f"todo: {text}")
+    lost = sum(not file.restorable for file in prepared.files) + prepared.unlisted
+    if lost:
+        told.append(f"{lost} file{'s' * (lost > 1)} {LOST}")
+    return told
+
+
+def as_json(change: "Change") -> dict[str, Any]:
+    """A change set as an object for programs."""
+    return {
+        "number": change.number,
+        "id": change.id,
+        "at": round(change.at, 3),
+        "turn": change.turn,
+        "status": change.status,
+        "why": change.why,
+        "taken_back_by": change.taken_back_by,
+        "verified": change.verified,
+    } | change.prepared.model_dump(
+        mode="json", include={"by", "takes_back", "model", "cost_usd", "intent", "todo", "files", "unlisted"}
+    )
+
+
+# One of them
+
+
+def shown_head(
+    shown: "ShownChange", numbers: Mapping[str, int], todos: "Sequence[Todo]", now: float, width: int
+) -> list[Line]:
+    """Who made it, when, what has become of it."""
+    change, prepared = shown.change, shown.change.prepared
+    facts = [f"by {prepared.by}", ago(now - change.at)]
+    facts += [f"turn {change.turn}"] if change.turn else []
+    facts += [prepared.model] if prepared.model else []
+    facts += [] if prepared.cost_usd is None else [usd(prepared.cost_usd)]
+    facts += [] if change.verified is None else ["check passed" if change.verified else "check failed"]
+    head = line(
+        (BOLD, f"change {change.number}"),
+        (DIM, f"  {change.id}  "),
+        state_of(change, numbers),
+        (DIM, f"  {', '.join(facts)}"),
+    )
+    rows = wrap(head, width, "  ")
+    for text in remarks(change, numbers, todos):
+        rows += wrap(line((DIM, f"  {text}")), width, "    ")
+    return rows
+
+
+def shown_files(files: "Sequence[ShownFile]", width: int) -> list[Line]:
+    """Each file with its diff."""
+    rows: list[Line] = []
+    for file, diff in files:
+        op = f"  {OPS[file.op]}" if file.op in OPS else ""
+        rows += [(), line((BOLD, counted(file)), (DIM, op))]
+        rows += [] if file.restorable else [line((BAD, f"{BODY_INDENT}what it was before is {LOST}"))]
+        if diff is None:
+            rows.append(line((DIM, f"{BODY_INDENT}its contents are not kept any more")))
+        else:
+            rows += diff_lines(diff.text, width)
+            rows += mode_lines(file)
+    return rows
+
+
+def mode_lines(file: "FileChange") -> list[Line]:
+    """Permissions, where they were changed."""
+    old, new = file.old_mode, file.new_mode
+    if old is None or new is None or old == new:
+        return []
+    return [line((DIM, f"{BODY_INDENT}permissions {old & 0o7777:o} -> {new & 0o7777:o}"))]
+
+
+def diff_lines(text: str, width: int) -> list[Line]:
+    """A diff, nothing of it cut: long lines go on below themselves."""
+    if not diffs.is_diff(text):
+        return [] if text.startswith("---") else [line((DIM, BODY_INDENT + text))]
+    return [part for row in diffs.render(text) for part in broken(row, width)]
+
+
+def net_lines(files: "Sequence[NetFile]", width: int) -> list[Line]:
+    """What is left of all changes, file by file."""
+    rows: list[Line] = []
+    for path, diff, why in files:
+        counts = f" +{diff.added} -{diff.removed}" if diff else ""
+        rows += [()] if rows else []
+        rows.append(line((BOLD, f"{path}{counts}")))
+        if diff is None:
+            rows += wrap(line((BAD, f"{BODY_INDENT}{why}")), width, BODY_INDENT)
+        else:
+            rows += diff_lines(diff.text, width)
+    return rows

@@ -1,0 +1,29 @@
+"""`handrail undo`: take back the last change set."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from handrail.interfaces.cli.going_back import last_applied
+from handrail.interfaces.cli.options import deciding_options, session_option, workspace_option
+from handrail.interfaces.cli.taking_back import Said, take_back
+from handrail.protocol.commands import Redo, Rewind
+
+if TYPE_CHECKING:
+    from handrail.app import App
+
+
+@click.command()
+@deciding_options
+@session_option
+@workspace_option
+def command(
+    dry_run: bool, accept: tuple[str, ...], leave: tuple[str, ...], session: str, **given: Any
+) -> int:
+    """Take back the last change set that is in place, and no other. `handrail redo` undoes that."""
+    said = Said(session, asks=False, dry_run=dry_run, accept=accept, leave=leave)
+
+    def wish(app: "App", session_id: str) -> Rewind | Redo:
+        return Rewind(to=last_applied(app.history.changes(session_id)).id, only=True)
+
+    return take_back(given, said, wish)

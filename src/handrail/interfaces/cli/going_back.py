@@ -1,0 +1,196 @@
+"""What a rewind, an undo or a redo would do, shown before it is done; and what came of it."""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from handrail.interfaces.cli.change_list import diff_lines
+from handrail.interfaces.cli.styles import BAD, BOLD, DIM, Line, Piece, fit, line, wrap
+from handrail.protocol.commands import Redo, Rewind
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.events import ChangePrepared, Redone, Rewound
+
+if TYPE_CHECKING:
+    from handrail.app import App
+    from handrail.changes.rollback import FilePlan
+    from handrail.engine.history import GoingBack
+    from handrail.sessions.changes import Change
+
+FILES_SHOWN = 30
+PATH_COLUMNS = 40
+NAMED = 3
+
+
+class Look(NamedTuple):
+    """What was found before anything is done."""
+
+    session_id: str
+    command: Rewind | Redo
+    """With the id of the change set in full."""
+    going: "GoingBack"
+    changes: "list[Change]"
+    turns: int
+    """How many turns the session has."""
+    said: bool
+    """Of a redo: whether it brings back what was set aside of the conversation."""
+    waits: bool
+    """Whether a turn waits for the user's word: nothing can be taken back before it has ended."""
+    running: bool
+
+    @property
+    def files(self) -> "tuple[FilePlan, ...]":
+        return self.going.plan.files
+
+    def of_kind(self, *kinds: str) -> "list[FilePlan]":
+        return [file for file in self.files if file.kind in kinds]
+
+    def undecided(self, command: Rewind | Redo) -> "list[FilePlan]":
+        """Files on which the user has yet to say something."""
+        return [
+            file
+            for file in self.of_kind("merge", "conflict", "lost")
+            if file.path not in command.leave and not (file.kind == "merge" and file.path in command.accept)
+        ]
+
+    @property
+    def conversation(self) -> int:
+        """How many turns a rewind of the conversation sets aside."""
+        event = self.going.event
+        return self.turns - event.turns if isinstance(event, Rewound) and event.keep is not None else 0
+
+
+def look(app: "App", session_id: str, command: Rewind | Redo) -> Look:
+    """What it would come to now; raises UsageProblem where it cannot be done at all."""
+    going = app.history.going_back(session_id, command)
+    state = app.state(session_id)
+    return Look(
+        session_id,
+        command,
+        going,
+        app.history.changes(session_id),
+        state.turns,
+        said=isinstance(command, Redo) and state.rewinds[-1].keep is not None,
+        waits=bool(state.turn and (state.approvals or state.questions)),
+        running=state.turn is not None,
+    )
+
+
+def last_applied(changes: "Sequence[Change]") -> "Change":
+    """The change set that an undo takes back."""
+    found = [change for change in changes if change.status == "applied" and change.prepared.by != "rollback"]
+    if found:
+        return found[-1]
+    if not changes:
+        raise UsageProblem("No file was changed in this session, so there is nothing to take back.")
+    last = changes[-1]
+    why = f": the last, {last.number}, was never applied" if last.status == "not applied" else ""
+    raise UsageProblem(f"None of the changes of this session is in place{why}. `changes` lists them.")
+
+
+def check_paths(look: Look, accept: Collection[str], leave: Collection[str]) -> None:
+    """UsageProblem for a path that is in no way meant by what would be done."""
+    known = {file.path: file for file in look.files}
+    for path in [*accept, *leave]:
+        if path not in known:
+            raise UsageProblem(f"{path} is not among the files that this would change. --dry-run lists them.")
+    for path in accept:
+        if known[path].kind in ("conflict", "lost"):
+            raise UsageProblem(f"There is no merge of {path}: {known[path].why} Only --leave {path} is left.")
+
+
+# As it is shown
+
+
+def preview(look: Look, width: int, *, would: bool = True) -> list[Line]:
+    """What would be done (or is, at once), what cannot, and what else there is to know."""
+    rows = [*wrap(line(headline(look, would=would)), width, "  ")]
+    for file in look.files[:FILES_SHOWN]:
+        rows += file_lines(file, width, redo=isinstance(look.command, Redo))
+    if len(look.files) > FILES_SHOWN:
+        rows.append(line((DIM, f"  … {len(look.files) - FILES_SHOWN} more files")))
+    if detail := in_numbers(look.going.event.detail, look.changes):
+        rows += wrap(line((DIM, f"  not taken back: {detail}")), width, "    ")
+    if look.conversation:
+        left = look.turns - look.conversation
+        said = f"  conversation: {turns(look.conversation)} would be set aside, {turns(left)} kept"
+        rows += wrap(line((DIM, said)), width, "    ")
+    elif look.said:
+        rows.append(line((DIM, "  conversation: what was set aside comes back")))
+    return rows
+
+
+def headline(look: Look, *, would: bool) -> str:
+    """`Would undo 2 change sets (7, 6):`"""
+    end = ":" if look.files else "; no file has to change for it."
+    if isinstance(look.command, Redo):
+        return f"{'Would redo' if would else 'Redoing'} what was taken back last{end}"
+    names = undone(look)
+    if not names:
+        return "No change set is in place there; no file would change."
+    sets = f"{len(names)} change set{'s' * (len(names) > 1)} ({', '.join(names)})"
+    return f"{'Would undo' if would else 'Undoing'} {sets}{end}"
+
+
+def undone(look: Look) -> list[str]:
+    """Numbers of the change sets that would be undone, the newest first."""
+    taken = set(look.going.plan.takes_back)
+    return [
+        str(change.number)
+        for change in reversed(look.changes)
+        if change.id in taken and change.status == "applied" and change.prepared.by != "rollback"
+    ]
+
+
+def file_lines(file: "FilePlan", width: int, *, redo: bool) -> list[Line]:
+    """A file with what is undone in it, and whether somebody else has a hand in it."""
+    head = f"  {fit(file.path, PATH_COLUMNS):<{PATH_COLUMNS if len(file.path) > 20 else 20}}  "
+    if file.kind in ("conflict", "lost"):
+        why = f"{file.why} It stays as it is."
+        return wrap((Piece(BOLD, head), Piece(BAD, why)), width, "    ")
+    added, removed = file.diff.added, file.diff.removed
+    # What is undone is shown as it was done, which is the other way round.
+    counts = f"+{added} -{removed}" if redo else f"+{removed} -{added}"
+    what = ""
+    if file.then is None:
+        what = "   the file goes away"
+    elif file.now.data is None:
+        what = "   the file comes back"
+    rows = [line(head, counts, (DIM, what))]
+    if file.kind == "merge":
+        told = "also changed by you, or another program, since: merged, no overlap"
+        rows += wrap(line((BOLD, f"    {told}")), width, "    ")
+    return rows
+
+
+def diffs_of(look: Look, width: int) -> list[Line]:
+    """What would change in each file, in full."""
+    rows: list[Line] = []
+    for file in look.of_kind("restore", "merge"):
+        rows += [line((BOLD, f"  {file.path}")), *diff_lines(file.diff.text, width)]
+    return rows
+
+
+def turns(count: int) -> str:
+    return f"{count} turn{'s' * (count != 1)}"
+
+
+def in_numbers(text: str, changes: "Sequence[Change]") -> str:
+    """The text with the numbers of change sets instead of their ids."""
+    for change in changes:
+        text = text.replace(change.id, str(change.number))
+    return text
+
+
+def outcome(event: Rewound | Redone, prepared: ChangePrepared | None) -> str:
+    """What came of it, in words."""
+    done = list[str]()
+    if prepared and prepared.change_id == event.change_id:
+        names = [file.path for file in prepared.files]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        verb = "is" if len(names) == 1 else "are"
+        how = "changed again" if isinstance(event, Redone) else "as before"
+        done.append(f"{', '.join(names[:NAMED])}{more} {verb} {how}")
+    if isinstance(event, Rewound) and event.keep is not None:
+        done.append(f"the conversation goes on after {turns(event.turns)}")
+    if not done:
+        done.append("no file had to change")
+    return "; ".join(done) + (f"; {event.detail}" if event.detail else "")
