@@ -17,7 +17,7 @@ TASK = "make the failing test pass"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.small_model", description=__doc__)
     parser.add_argument("names", nargs="*", help="those of the bugs; all when none is named")
-    parser.add_argument("--attempts", default="8")
+    parser.add_argument("--attempts", default="12")
     options = parser.parse_args()
     bugs = [each.parent for folder in FOLDERS for each in sorted(folder.glob("*/CHECK"))]
     bugs = [bug for bug in bugs if not options.names or bug.name in options.names]

@@ -80,8 +80,8 @@ def test_function_that_the_failing_test_speaks_of_comes_first(workspace: Workspa
 
 def test_now_and_then_the_whole_file_is_asked_for(workspace: Workspace) -> None:
     asks = [about(asked(workspace, number)) for number in range(1, 9)]
-    assert asks.count(("cart.py", "")) == 2
-    assert asks.count(("cart.py", "total")) == 6
+    assert asks.count(("cart.py", "")) == 1
+    assert asks.count(("cart.py", "total")) == 7
 
 
 def test_where_no_function_is_spoken_of_a_file_is(workspace: Workspace) -> None:

@@ -24,7 +24,7 @@ SHOWN_WHOLE = 2_400
 """Characters of a file that are shown whole: a small model reads some sixty tokens a second."""
 LARGEST = 100_000
 WHOLE_FILE = -1
-ORDER = (0, 1, 0, WHOLE_FILE, 2, 0, 1, WHOLE_FILE)
+ORDER = (0, 0, 1, 0, WHOLE_FILE, 1, 0, 2)
 """Which candidate each attempt is about: the likeliest most often, and a file as a whole now and then."""
 FAILS = "The command `{command}` fails:\n{fence}\n{output}\n{fence}"
 PASSES = "The command `{command}` passes, and still has to."
