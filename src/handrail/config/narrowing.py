@@ -19,6 +19,7 @@ REASONS = {
     "models": "it would choose which model sees your files",
     "connections": "it would change where requests and keys are sent",
     "commands": "it would allow commands without asking",
+    "git": "it would commit to your repository",
     "storage": "how much is kept of your work is yours to choose",
     "display": "how Handrail looks is yours to choose",
 }

@@ -69,6 +69,11 @@ class StorageSettings(Value):
     """What is kept of file versions, raw answers and outputs of a workspace; the oldest goes first."""
 
 
+class GitSettings(Value):
+    commit: Literal["off", "per_change_set"] = "off"
+    """Whether every change set becomes a commit of its own; `/commit` makes one whenever you like."""
+
+
 class DisplaySettings(Value):
     theme: Literal["auto", "dark", "light"] = "auto"
     color: Literal["auto", "always", "never"] = "auto"
@@ -84,6 +89,7 @@ class Settings(Value):
     commands: CommandSettings = Field(default_factory=CommandSettings)
     context: ContextSettings = Field(default_factory=ContextSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
+    git: GitSettings = Field(default_factory=GitSettings)
     display: DisplaySettings = Field(default_factory=DisplaySettings)
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 

@@ -28,6 +28,7 @@ from handrail.protocol.commands import (
     AnswerQuestion,
     Cancel,
     Command,
+    CommitChanges,
     Compact,
     CompleteTodo,
     Delete,
@@ -80,6 +81,10 @@ class TurnMaker(Protocol):
     @property
     def answerable(self) -> bool:
         """Whether somebody is there who can be asked."""
+
+    @property
+    def commits(self) -> bool:
+        """Whether each change set becomes a commit."""
 
     @property
     def map(self) -> RepositoryMap: ...
@@ -165,12 +170,21 @@ class Runner:
                     from handrail.engine.rewinding import rewind
 
                     rewind(self.session, self.workspace, command, number)
-                case Compact() | Rewind() | Redo():
+                case CommitChanges() if not busy:
+                    from handrail.engine.committing import commit
+
+                    await commit(self.session, self.workspace, command, number)
+                case Compact() | Rewind() | Redo() | CommitChanges():
                     pass  # when the turn has ended
                 case _:
                     self.session.append(*self._facts(command), take=[number])
             if self.session.state.turn and not self._scope and not self._waits:
                 self._go_on(tasks)  # the word it waited for over a restart has come
+        state = self.session.state
+        if self.maker.commits and state.uncommitted and not (state.turn or self._scope):
+            from handrail.engine.committing import commit_each
+
+            await commit_each(self.session, self.workspace)
 
     def _cancel(self, why: str) -> None:
         self._why_cancelled = why

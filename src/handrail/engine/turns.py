@@ -60,6 +60,7 @@ class Turns:
         self._bell = bell
         self.map = repository_map
         self.answerable = answerable
+        self.commits = settings.git.commit == "per_change_set"
 
     def keep_bounded(self, session: Session) -> None:
         """Drop what nothing needs where the log has outgrown its limit."""

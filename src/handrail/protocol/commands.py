@@ -120,6 +120,16 @@ class Redo(Value):
     leave: tuple[str, ...] = ()
 
 
+class CommitChanges(Value):
+    """Commit to git what this session has changed since it last did."""
+
+    type: Literal["commit_changes"] = "commit_changes"
+    request_id: str = Field(default_factory=lambda: new_id("g"))
+    """The id that the outcome will name."""
+    message: str = ""
+    """Empty: Handrail writes one."""
+
+
 Command = Annotated[
     SendMessage
     | Cancel
@@ -133,6 +143,7 @@ Command = Annotated[
     | Compact
     | UndoCompaction
     | CompleteTodo
+    | CommitChanges
     | Rewind
     | Redo,
     Field(discriminator="type"),

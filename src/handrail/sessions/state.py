@@ -7,6 +7,9 @@ from handrail.protocol.events import (
     ApprovalAnswered,
     ApprovalAsked,
     AttemptStarted,
+    ChangeApplied,
+    CommitRefused,
+    Committed,
     Compacted,
     CompactionUndone,
     ModelSet,
@@ -35,7 +38,7 @@ from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 4
+SNAPSHOT_VERSION = 5
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -118,6 +121,10 @@ class State(BaseModel):
     """A request beside the conversation that was sent and has no end yet."""
     rewinds: list[Aside] = []
     """Rewinds that were not redone, oldest first."""
+    committed: int = 0
+    """Change sets up to this event are in git, as far as this session put them there, or are elsewhere."""
+    uncommitted: bool = False
+    """Something changed since the last commit of this session, or since it last tried."""
     files_before: FilesSeen | None = None
     """What the model had been shown when a turn began that starts afresh with each attempt."""
 
@@ -138,6 +145,7 @@ class State(BaseModel):
             self._session,
             self._context,
             self._rewinds,
+            self._commits,
         ):
             family(recorded)
 
@@ -200,6 +208,17 @@ class State(BaseModel):
             case UserMessage():
                 for aside in self.rewinds:
                     aside.answered = True
+
+    def _commits(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case ChangeApplied():
+                self.uncommitted = True
+            case Committed(upto=upto):
+                self.committed, self.uncommitted = upto, False
+            case CommitRefused():
+                self.uncommitted = False
+            case SessionCopied(how="import"):
+                self.committed, self.uncommitted = recorded.seq, False
 
     def _set_aside(self, keep: int, turns: int) -> None:
         cuts = [cut for cut in (Cut(), *self.cuts, self.cut) if cut.upto <= keep]

@@ -38,7 +38,7 @@ async def git_state(root: Path) -> GitState | None:
     names = await _git(root, HARDENED, "config", "-z", "--name-only", "--get-regexp", r"^filter\.")
     if names is None:
         return None
-    status = await _git(root, (*HARDENED, *_without(names)), *STATUS)
+    status = await _git(root, (*HARDENED, *filters_off(names)), *STATUS)
     return _read(status) if status is not None else None
 
 
@@ -85,7 +85,7 @@ def _id_of(data: bytes, digits: int) -> str:
     return hashlib.new(name, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _without(names: str) -> list[Setting]:
+def filters_off(names: str) -> list[Setting]:
     """Settings that switch off every filter: `status` would run them on files that look changed."""
     settings: list[Setting] = []
     for name in names.split("\0"):
@@ -118,7 +118,7 @@ async def _git_bytes(
             ended = await run_process(
                 ["git", *WORDS, *words],
                 folder=root,
-                environment=_environment(settings),
+                environment=git_environment(settings),
                 timeout=SECONDS,
                 take=take,
                 given=file.fileno(),
@@ -130,7 +130,7 @@ async def _git_bytes(
     return bytes(output) if fine else None
 
 
-def _environment(settings: Sequence[Setting]) -> dict[str, str]:
+def git_environment(settings: Sequence[Setting]) -> dict[str, str]:
     """The user's environment with the settings in it: unlike `-c`, it takes names with an equals sign."""
     environ = without_secrets(os.environ) | NO_FETCHING
     given = environ.get("GIT_CONFIG_COUNT", "")

@@ -29,6 +29,8 @@ from handrail.protocol.events import (
     AttemptStarted,
     ChangeAbandoned,
     CheckFinished,
+    CommitRefused,
+    Committed,
     Compacted,
     CompactionUndone,
     Event,
@@ -146,12 +148,24 @@ def session_event(event: Event, width: int) -> list[Line]:
             return note("model", f"{event.model} ({event.why})" if event.why else event.model, width)
         case SessionRenamed():
             return note("title", event.title, width)
+        case Committed():
+            return committed(event, width)
+        case CommitRefused() if event.why:
+            return note("commit", event.why, width, BAD)
         case SessionDeleted():
             return note("session", "deleted; `handrail sessions restore ID` brings it back", width)
         case SessionRestored():
             return note("session", "restored", width)
         case _:
             return []
+
+
+def committed(event: Committed, width: int) -> list[Line]:
+    """What was committed where, and what the user may not expect."""
+    where = f"on {event.branch}" if event.branch else "on no branch: `git switch -c NAME` keeps it"
+    count = f"{len(event.files)} file{'s' * (len(event.files) != 1)}"
+    rows = note("committed", f"{event.commit[:9]} {where}: {event.subject} ({count}; no hooks run)", width)
+    return rows + [row for text in event.notes for row in note("", text, width)]
 
 
 def check_finished(event: CheckFinished, width: int) -> list[Line]:

@@ -13,6 +13,7 @@ from handrail.interfaces.cli.rendering import note, todos
 from handrail.interfaces.cli.session_list import session_lines
 from handrail.interfaces.cli.styles import ACCENT, DIM, line, wrap
 from handrail.protocol.commands import (
+    CommitChanges,
     Compact,
     CompleteTodo,
     Rename,
@@ -128,6 +129,13 @@ async def compact(talk: "Conversation", argument: str) -> None:
     await talk.send(UndoCompaction() if argument else Compact())
 
 
+async def commit(talk: "Conversation", argument: str) -> None:
+    need_session(talk)
+    if talk.app.state(talk.session_id).turn:
+        talk.tell("commit", "when this turn has ended.")
+    await talk.send(CommitChanges(message=argument))
+
+
 async def fork(talk: "Conversation", argument: str) -> None:
     need_session(talk)
     if argument and not argument.isdigit():
@@ -201,6 +209,7 @@ COMMANDS = {
     "continue": Slash("", "let the model go on after a stop", go_on),
     "retry": Slash("", "let the model answer again, from the beginning", retry),
     "compact": Slash("[show|undo]", "summarise older turns for the model", compact),
+    "commit": Slash("[MESSAGE]", "commit to git what this session changed, and nothing else", commit),
     "fork": Slash("[TURN]", "go on in a copy of this session", fork),
     "sessions": Slash("", "the sessions of this folder", sessions),
     "resume": Slash("[ID]", "go to another session", resume),

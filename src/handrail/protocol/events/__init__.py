@@ -22,6 +22,7 @@ from handrail.protocol.events.changes import (
     Rewound,
 )
 from handrail.protocol.events.checks import AttemptStarted, CheckFinished, CheckStarted
+from handrail.protocol.events.commits import CommitRefused, Committed
 from handrail.protocol.events.context import Compacted, CompactionUndone, SideAnswered, SideAsked
 from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
 from handrail.protocol.events.session import (
@@ -65,6 +66,8 @@ Event = Annotated[
     | Rewound
     | Redone
     | RewindRefused
+    | Committed
+    | CommitRefused
     | CheckStarted
     | CheckFinished
     | AttemptStarted
@@ -92,6 +95,8 @@ __all__ = [
     "ChangePrepared",
     "CheckFinished",
     "CheckStarted",
+    "CommitRefused",
+    "Committed",
     "Compacted",
     "CompactionUndone",
     "CopyKept",
