@@ -1,6 +1,8 @@
 """The tools that change files: they only propose; `changes` checks and writes."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
@@ -11,6 +13,7 @@ from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import Event
 from handrail.protocol.values import SHOWN_DIGITS, Value
 from handrail.tools.base import About, Outcome, Tool, Work
+from handrail.tools.diagnosing import Diagnosing
 from handrail.tools.secrets import Secrets
 from handrail.workspace.places import Place
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from handrail.changes.proposal import Proposed
 
 TodoId = Annotated[str, Field(description="id of the todo this completes")]
+NO_NOTES: Mapping[str, str] = MappingProxyType({})
 DONE = {"create": "Created", "update": "Changed", "delete": "Deleted", "move": "Moved"}
 
 
@@ -60,6 +64,9 @@ class Changing(Tool[Changes]):
 
     action = "write"
 
+    def __init__(self, diagnosing: Diagnosing | None = None) -> None:
+        self.diagnosing = diagnosing
+
     @abstractmethod
     def form(self, arguments: Changes, place: Place) -> Form:
         """What the arguments ask of `changes`."""
@@ -82,9 +89,10 @@ class Changing(Tool[Changes]):
         from handrail.changes.apply import applying
         from handrail.changes.change_set import ChangeSet, Origin
 
-        # Without a wait inside, a cancelled turn finds the change made and recorded, or not begun.
         proposed = self._proposed(arguments, work)
         edit = self._edit(proposed)
+        notes = await diagnostics(self.diagnosing, proposed, work)
+        # Without a wait from here on, a cancelled turn finds the change made and recorded, or not begun.
         if proposed.confirm and not work.confirmed:
             raise PathProblem(f"{proposed.confirm}. Only the user can allow it.", "large_loss", edit.path)
         turn = work.session.state.turn
@@ -94,7 +102,7 @@ class Changing(Tool[Changes]):
             hard_links_agreed=work.decided.links > 1,
         )
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
-        return outcome_of(edit, applied)
+        return outcome_of(edit, applied, notes=notes)
 
     def _proposed(self, arguments: Changes, work: Work) -> "Proposed":
         from handrail.changes.proposal import propose
@@ -132,9 +140,24 @@ def refuse_marks(edit: "FileEdit", secrets: Secrets) -> None:
             )
 
 
-def outcome_of(edit: "FileEdit", *facts: Event, shown: bool = True) -> Outcome:
+async def diagnostics(diagnosing: Diagnosing | None, proposed: "Proposed", work: Work) -> Mapping[str, str]:
+    """What is to be told of the files as the edits will leave them, by path."""
+    if diagnosing is None:
+        return {}
+    turn = work.session.state.turn
+    # Where a check decides, it says more than a linter, and a small model has less to read.
+    linter = not (turn and turn.check)
+    return await diagnosing.notes(work.workspace, proposed.edits, linter=linter)
+
+
+def outcome_of(
+    edit: "FileEdit", *facts: Event, shown: bool = True, notes: Mapping[str, str] = NO_NOTES
+) -> Outcome:
     """How a call ends whose edit was made, with the facts that are committed with its end."""
-    return Outcome(_summary(edit), _content(edit), shown=edit.diff.text if shown else "", events=facts)
+    summary, content = _summary(edit), _content(edit)
+    if note := notes.get(edit.destination or edit.path):
+        summary, content = f"{summary}, with new problems", f"{content}\n{note}"
+    return Outcome(summary, content, shown=edit.diff.text if shown else "", events=facts)
 
 
 def _summary(edit: "FileEdit") -> str:

@@ -11,7 +11,7 @@ from handrail.changes.shown import Shown
 from handrail.protocol.errors import PathProblem, ToolError
 from handrail.protocol.values import ToolCall, Value
 from handrail.tools.base import About, Outcome, Tool, Work
-from handrail.tools.editing import Changing, ChangingArguments, outcome_of, refuse_marks
+from handrail.tools.editing import Changing, ChangingArguments, diagnostics, outcome_of, refuse_marks
 from handrail.tools.proposing import preview
 
 TOGETHER = "changes"
@@ -67,11 +67,13 @@ class ChangeTogether(Tool[Value]):
         return self._proposed(work).confirm
 
     async def run(self, arguments: Value, work: Work) -> Outcome:
-        return self.outcomes(work)[0]
+        return (await self.outcomes(work))[0]
 
-    def outcomes(self, work: Work) -> list[Outcome]:
+    async def outcomes(self, work: Work) -> list[Outcome]:
         """Make the changes; what came of each call. The fact that they were made goes with the first."""
         proposed = self._proposed(work)
+        notes = await diagnostics(self._members[0].tool.diagnosing, proposed, work)
+        # Without a wait from here on, a cancelled turn finds the changes made and recorded, or not begun.
         if proposed.confirm and not work.confirmed:
             raise PathProblem(f"{proposed.confirm}. Only the user can allow it.", "large_loss")
         turn = work.session.state.turn
@@ -86,7 +88,7 @@ class ChangeTogether(Tool[Value]):
         for member in self._members:
             edit = left[member.work.decided.path]
             facts = () if told else (applied,)
-            told.append(outcome_of(edit, *facts, shown=not _is_told(edit, told)))
+            told.append(outcome_of(edit, *facts, shown=not _is_told(edit, told), notes=notes))
         return told
 
     def _proposed(self, work: Work) -> Proposed:

@@ -5,6 +5,7 @@ from typing import Any
 from handrail.models.base import ToolSpec
 from handrail.protocol.values import Mode
 from handrail.tools.base import Tool
+from handrail.tools.diagnosing import Diagnosing
 from handrail.tools.editing import ApplyDiff, DeleteFile, EditFile, MoveFile, WriteFile
 from handrail.tools.fetching import Fetch
 from handrail.tools.finding import Glob, ListFolder, Search
@@ -20,17 +21,19 @@ class Toolbox:
     """A fixed set of tools in a fixed order, so that a model is told of them in the same bytes every time."""
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
-        self.run_tool = Run(sandbox or Sandbox())
+        sandbox = sandbox or Sandbox()
+        self.run_tool = Run(sandbox)
+        diagnosing = Diagnosing(sandbox)
         tools: list[Tool[Any]] = [
             Read(),
             ListFolder(),
             Glob(),
             Search(),
-            EditFile(),
-            WriteFile(),
-            ApplyDiff(),
-            DeleteFile(),
-            MoveFile(),
+            EditFile(diagnosing),
+            WriteFile(diagnosing),
+            ApplyDiff(diagnosing),
+            DeleteFile(diagnosing),
+            MoveFile(diagnosing),
             self.run_tool,
             Fetch(),
             Todos(),
