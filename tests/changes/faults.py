@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 from handrail.protocol.errors import StorageFull
 from handrail.storage.journal import NO_STEPS, Steps
 from handrail.storage.log import Log, NewRow, Row
-from handrail.workspace.disk import RealDisk
+from handrail.workspace.disk import NotOffered, RealDisk
 
 FaultKind = Literal["none", "fail", "full", "kill", "power cut", "meddle"]
 
@@ -73,10 +73,12 @@ class Durable:
 
 
 class FaultyDisk(RealDisk):
-    def __init__(self, root: Path, fate: Fate, watch: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, root: Path, fate: Fate, *, exchanges: bool = True) -> None:
+        """Without `exchanges` it is an old file system, which renames in plain steps only."""
         self.root = root
+        self.exchanges = exchanges
         self.fate = fate
-        self.watch = watch
+        self.watch: Callable[[], None] = lambda: None
         self.calls = 0
         self.durable = Durable()
         self.pending: dict[int, list[Change]] = {}
@@ -119,6 +121,8 @@ class FaultyDisk(RealDisk):
             self.durable.inodes[found.st_ino] = Inode("file", data, stat.S_IMODE(found.st_mode))
 
     def exchange(self, folder: int, one: str, other: str) -> None:
+        if not self.exchanges:
+            raise NotOffered
         self._effect()
         super().exchange(folder, one, other)
 
@@ -128,6 +132,8 @@ class FaultyDisk(RealDisk):
         self._pend(folder, change)
 
     def move(self, folder: int, name: str, to: str) -> None:
+        if not self.exchanges:
+            raise NotOffered
         self._effect()
         super().move(folder, name, to)
         self._pend(folder, lambda entries: entries.update({to: entries.pop(name)}))

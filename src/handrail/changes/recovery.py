@@ -68,6 +68,7 @@ def settle(writer: Writer, prepared: ChangePrepared, content: Callable[[str], by
     """Bring the files of a change set to rest, and say what they are."""
     steps = steps_of(prepared)
     for step in steps:
+        writer.straighten(step)
         writer.return_displaced(step)
     states = _states(writer, steps)
     ready = all(writer.is_ready(step) for step, state in zip(steps, states, strict=True) if state == "old")
@@ -94,6 +95,7 @@ def take_back(writer: Writer, prepared: ChangePrepared, log: Log) -> str:
 def _go_back(writer: Writer, prepared: ChangePrepared, content: Callable[[str], bytes]) -> str:
     steps = steps_of(prepared)
     for step in reversed(steps):
+        writer.straighten(step)
         if step.state(writer.look(step.path)) == "new":
             writer.back(step, content)
     states = _states(writer, steps)

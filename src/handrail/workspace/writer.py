@@ -103,6 +103,20 @@ class Writer:
             else:
                 self._undo_vanish(folder, step)
 
+    def straighten(self, step: Step) -> None:
+        """Where names cannot be exchanged at once, bring a half-done renaming to one of its two ends."""
+        with suppress(FileNotFoundError, NotADirectoryError), self._folder(step.path) as folder:
+            names = (step.name, step.temporary, step.linked)
+            file, temporary, linked = (_inode(name, folder) for name in names)
+            if linked and linked == file:
+                self._disk.unlink(folder, step.linked)
+            elif linked and temporary:
+                self._tidy(folder, step, step.linked)
+            elif linked:
+                self._disk.replace(folder, step.linked, step.temporary)
+            elif temporary and temporary == file:
+                self._disk.unlink(folder, step.temporary)
+
     # After the step
 
     def tidy(self, step: Step) -> str:
@@ -330,6 +344,13 @@ def exchange_offered(root: Path, disk: Disk = DISK) -> bool:
                 with suppress(FileNotFoundError):
                     disk.unlink(folder, name)
     return True
+
+
+def _inode(name: str, folder: int) -> int:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def _dress(descriptor: int, like: int) -> None:
