@@ -1,4 +1,4 @@
-"""Runs acceptance cases: `python tests/corpus/run.py edits FILE`, one JSON line a case, then the totals."""
+"""Runs acceptance cases: `run.py edits|paths FILE` prints one JSON line a case, then the totals."""
 
 import json
 import sys
@@ -11,9 +11,10 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.corpus.edits import run_edit
+from tests.corpus.paths import run_path
 
 Case = dict[str, Any]
-KINDS: dict[str, Callable[[Case], dict[str, Any]]] = {"edits": run_edit}
+KINDS: dict[str, Callable[[Case], dict[str, Any]]] = {"edits": run_edit, "paths": run_path}
 
 
 class Result(NamedTuple):
@@ -34,6 +35,8 @@ def results(kind: str, file: Path) -> Iterator[Result]:
 def is_right(case: Case, got: dict[str, Any]) -> bool:
     """Whether the verdict is the expected one, or one that is as good."""
     expect = case["expect"]
+    if isinstance(expect, str):
+        return bool(got["got"] == expect)
     if got["got"] == expect["result"]:
         return got["got"] == "refuse" or bool(got["as_expected"])
     also = case.get("also_ok", ())

@@ -383,10 +383,10 @@ async def test_a_refused_edit_of_a_secret_says_nothing_of_its_content(bench: Ben
 
 
 async def test_an_error_of_the_system_is_told_in_words(bench: Bench) -> None:
-    (bench.root / "file").write_text("x")
-    finished = await bench.call("write", path="file/below", text="x")
+    bench.root.rmdir()
+    finished = await bench.call("write", path="file", text="x")
     assert finished.status == "failed"
-    assert finished.content == "write failed: Not a directory."
+    assert finished.content == "write failed: No such file or directory."
     assert "change_prepared" not in bench.types(3)
 
 

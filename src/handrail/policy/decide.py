@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 
-from handrail.policy import rules
+from handrail.policy import paths, rules
 from handrail.policy.decision import ALLOW, Ask, Decision, Deny, deny
 from handrail.policy.facts import Facts
 
 Rule = Callable[[Facts], Decision]
 
 ORDER: tuple[Rule, ...] = (
-    rules.paths,
+    paths.scope,
+    paths.denied,
     rules.command,
     rules.somebody_there,
     rules.mode,
-    rules.hard_links,
+    paths.asked,
     rules.confirmation,
 )
 
@@ -41,6 +42,8 @@ def _way(facts: Facts) -> str:
     match facts.action:
         case "write" if facts.confirm:
             return "Change less at once, or leave it to the user."
+        case "write" if facts.mode in ("edit", "auto"):
+            return "Leave it to the user, and say what to change."
         case "write":
             return "Mode edit or auto (--mode edit) would allow it."
         case "run" if facts.network:

@@ -20,6 +20,20 @@ class PathFacts(Record):
     secret: bool = False
     links: int = 1
     """Names that the file has."""
+    given: str = ""
+    """As it was written; empty: like `path`."""
+    found: Literal["nothing", "file", "folder", "other"] = "file"
+    missing: tuple[str, ...] = ()
+    """Names at the end of the path that nothing has yet."""
+    through_file: bool = False
+    """What should be a folder on the way is none."""
+    twin: str = ""
+    """What is there and differs from the first missing name only in case or encoding."""
+    twin_by: Literal["", "case", "encoding"] = ""
+
+    @property
+    def written(self) -> str:
+        return self.given or self.path
 
 
 class Facts(Record):
@@ -32,6 +46,8 @@ class Facts(Record):
     command: CommandFacts | None = None
     allowed: tuple[tuple[str, ...], ...] = ()
     """Words that an allowed command starts with, one tuple an entry."""
+    scope: tuple[str, ...] | None = None
+    """What the active intent owns; None where none is active."""
     url_from_user: bool = False
     """The URL stands in a message of the user's."""
     always: bool = False

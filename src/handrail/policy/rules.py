@@ -5,30 +5,6 @@ from handrail.policy.decision import ALLOW, Ask, Decision, deny
 from handrail.policy.facts import Facts, kind_of
 
 
-def paths(facts: Facts) -> Decision:
-    """Where a call may read and write."""
-    path = facts.path
-    if path is None:
-        return ALLOW
-    if facts.action != "write":
-        if path.secret:
-            return Ask(f"{path.path} may hold a secret, which the model would be shown")
-        return ALLOW if path.inside else Ask(f"{path.path} is outside the workspace")
-    if not path.inside:
-        message = f"{path.path} is outside the workspace. Only files of the workspace can be written."
-        return deny(facts.tool, "outside_workspace", message, path.path)
-    if path.in_git:
-        message = f"{path.path} belongs to git, and is changed by git commands only."
-        return deny(facts.tool, "protected_path", message, path.path)
-    if path.in_state:
-        message = f"{path.path} belongs to Handrail, and is changed by the user only."
-        return deny(facts.tool, "protected_path", message, path.path)
-    if path.secret:
-        message = f"{path.path} may hold a secret, and is written by the user only: say what to put there."
-        return deny(facts.tool, "protected_path", message, path.path)
-    return ALLOW
-
-
 def command(facts: Facts) -> Decision:
     """Which commands may run unasked, as far as a mode lets any."""
     if facts.network:
@@ -62,14 +38,6 @@ def mode(facts: Facts) -> Decision:
             return ALLOW if facts.action == "write" else Ask(f"mode edit: every {_noun(facts)} is asked")
         case "auto":
             return Ask("the address is not one you wrote") if facts.action == "fetch" else ALLOW
-
-
-def hard_links(facts: Facts) -> Decision:
-    """A file with several names loses what its other names share with it."""
-    path = facts.path
-    if facts.action != "write" or path is None or path.links < 2:
-        return ALLOW
-    return Ask(f"{path.path} has {path.links} names (hard links), and only this one would be changed")
 
 
 def confirmation(facts: Facts) -> Decision:

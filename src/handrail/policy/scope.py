@@ -1,8 +1,8 @@
 """Which paths an `owned_scope` covers: exact paths, globs, and `!` in front of what is left out.
 
 Paths are relative to the workspace, links resolved. `*` and `?` stay within one name; `**` spans any number
-of folders, none included. A pattern that ends with `/` means all that is in that folder. Brackets are characters
-to choose from, and stand for themselves too, as in `[id].tsx`. A negation wins wherever it stands.
+of folders, none included. A pattern that ends with `/` means all that is in that folder. Brackets are
+characters to choose from, and stand for themselves too, as in `[id].tsx`. A negation wins wherever it stands.
 """
 
 from collections.abc import Iterable, Sequence

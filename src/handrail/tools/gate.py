@@ -15,7 +15,7 @@ from anyio import get_cancelled_exc_class
 from handrail.policy.commands import read_command
 from handrail.policy.decide import decide, nobody_to_ask
 from handrail.policy.decision import ALLOW, Allow, Ask, Deny
-from handrail.policy.facts import Facts, PathFacts
+from handrail.policy.facts import Action, Facts, PathFacts
 from handrail.protocol.errors import ToolError, ToolRefused
 from handrail.protocol.events import ApprovalAsked, Event, QuestionAsked, TodoCompleted
 from handrail.protocol.ids import new_id
@@ -24,6 +24,7 @@ from handrail.sessions.handle import Session
 from handrail.tools.addresses import is_written
 from handrail.tools.base import Outcome, Question, Tool, Work, error_json
 from handrail.tools.clip import head_and_tail
+from handrail.tools.path_facts import path_facts
 from handrail.tools.ports import Asker
 from handrail.tools.reading_arguments import read_arguments
 from handrail.tools.recording import failed, finished, refusal, refusals, refused, started, without
@@ -114,7 +115,7 @@ class Gate:
             for call in calls:
                 with refusals(call.name):
                     one = self._read(call, turn_id)
-                    _decide(self._facts(one), one.work.others)
+                    _decide(self._facts(one), one.work)
                     read.append(one)
         except ToolRefused as refused:
             self._refuse_all(calls, turn_id, refused.error, at_fault=len(read))
@@ -183,11 +184,11 @@ class Gate:
 
     async def _admit(self, wanted: Wanted) -> Facts:
         facts = self._facts(wanted)
-        decision = _decide(facts, wanted.work.others)
+        decision = _decide(facts, wanted.work)
         preview = wanted.preview
         if confirm := wanted.tool.confirmation(wanted.arguments, wanted.work):
             facts = facts.changed(confirm=confirm)
-            decision = _decide(facts, wanted.work.others)
+            decision = _decide(facts, wanted.work)
         if isinstance(decision, Ask):
             await self._ask(wanted, facts, decision, preview)
             self._check_again(wanted, facts, preview)
@@ -199,7 +200,7 @@ class Gate:
             tool=tool.name,
             action=tool.action,
             mode=self._session.state.mode,
-            path=_path_facts(wanted.work.place) if wanted.work.place else None,
+            path=_path_facts(wanted.work, place, tool.action) if (place := wanted.work.place) else None,
             command=read_command(about.command) if about.command is not None else None,
             network=about.network,
             allowed=self._allowed,
@@ -238,7 +239,7 @@ class Gate:
     def _check_again(self, wanted: Wanted, before: Facts, preview: str) -> None:
         """The world may have moved while the user thought: what was approved must be what is done."""
         now = self._resolved(wanted)
-        _decide(self._facts(now), now.work.others)
+        _decide(self._facts(now), now.work)
         moved = (now.work.place, now.work.others) != (wanted.work.place, wanted.work.others)
         if moved or now.preview != preview:
             message = "It changed while the user was asked, so it was not done. Read it again, then repeat."
@@ -324,13 +325,14 @@ class Gate:
         self._session.append(*outcome.events, end, blobs=blobs, settle=[call.id])
 
 
-def _path_facts(place: Place) -> PathFacts:
-    return PathFacts(place.path, place.inside, place.in_git, place.in_state, place.secret, place.links)
+def _path_facts(work: Work, place: Place, action: Action) -> PathFacts:
+    return path_facts(work.workspace.root, place, to_change=action == "write")
 
 
-def _decide(facts: Facts, others: Sequence[Place]) -> Allow | Ask:
+def _decide(facts: Facts, work: Work) -> Allow | Ask:
     """What holds for every path of a call; raises ToolRefused where one of them is denied."""
-    said = [decide(facts), *(decide(facts.changed(path=_path_facts(place))) for place in others)]
+    others = (facts.changed(path=_path_facts(work, place, facts.action)) for place in work.others)
+    said = [decide(facts), *map(decide, others)]
     for decision in said:
         if isinstance(decision, Deny):
             raise ToolRefused(decision.error)

@@ -1,0 +1,77 @@
+"""Files that make an editor, git, a shell, a test runner or a build service run something by itself."""
+
+from handrail.policy.scope import covers
+
+RUNNING_FILES = (
+    # editors and other agents
+    "**/.vscode/**",
+    "**/.idea/**",
+    "**/*.code-workspace",
+    "**/.devcontainer/**",
+    "**/.devcontainer.json",
+    "**/.mcp.json",
+    "**/.cursor/**",
+    "**/.claude/**",
+    "**/.codex/**",
+    "**/.gemini/**",
+    "**/.zed/**",
+    "**/.exrc",
+    "**/.nvimrc",
+    "**/.nvim.lua",
+    "**/.dir-locals.el",
+    # git and its hooks
+    "**/.gitmodules",
+    "**/.gitattributes",
+    "**/.gitconfig",
+    "**/.lfsconfig",
+    "**/.husky/**",
+    "**/.githooks/**",
+    "**/.pre-commit-config.yaml",
+    "**/lefthook.y*ml",
+    "**/.lefthook.y*ml",
+    # build services
+    ".github/workflows/**",
+    ".github/actions/**",
+    ".gitlab-ci.yml",
+    ".circleci/**",
+    ".buildkite/**",
+    ".travis.yml",
+    "azure-pipelines.yml",
+    "Jenkinsfile",
+    # what allowed commands read before they do anything else
+    "**/.cargo/config",
+    "**/.cargo/config.toml",
+    "**/.bazelrc",
+    "**/.yarnrc",
+    "**/.yarnrc.yml",
+    "**/.yarn/releases/**",
+    "**/.yarn/plugins/**",
+    "**/.pnpmfile.cjs",
+    "**/.pnp.cjs",
+    "**/node_modules/.bin/**",
+    "**/sitecustomize.py",
+    "**/usercustomize.py",
+    "**/*.pth",
+    "**/.venv/**",
+    "**/venv/bin/**",
+    "**/.mvn/**",
+    "**/gradle/wrapper/**",
+    # shells
+    "**/.bashrc",
+    "**/.bash_profile",
+    "**/.bash_login",
+    "**/.bash_logout",
+    "**/.profile",
+    "**/.zshrc",
+    "**/.zshenv",
+    "**/.zprofile",
+    "**/.config/fish/**",
+    "**/.config/autostart/**",
+    "**/.config/systemd/**",
+)
+
+
+def runs_something(path: str) -> bool:
+    """Whether a file at this path, relative to the workspace, is one of them, in any case of its letters."""
+    lower = path.lower()
+    return any(covers(pattern.lower(), lower) for pattern in RUNNING_FILES)
