@@ -12,7 +12,7 @@ from handrail.changes.change_set import ChangeSet, FileEdit, Origin, sha256
 from handrail.changes.diff import Diff, diff
 from handrail.changes.journal import steps_of
 from handrail.changes.merge import Clash, merge
-from handrail.protocol.errors import Undecided
+from handrail.protocol.errors import PathProblem, Undecided
 from handrail.protocol.events import ChangePrepared
 from handrail.protocol.values import FileConflict
 from handrail.storage.log import Log
@@ -147,7 +147,10 @@ def _plan(
     workspace: Workspace,
     blob: Callable[[str], bytes | None],
 ) -> FilePlan | None:
-    place = workspace.resolve(path)
+    try:
+        place = workspace.resolve(path)
+    except PathProblem as problem:  # links in a circle now
+        return FilePlan(path, "conflict", Content(), why=str(problem))
     if not place.inside or place.in_git or place.in_state or place.absolute != workspace.root / path:
         return FilePlan(path, "conflict", Content(), why=f"{path} leads somewhere else now.")
     now = writer.read(path)
