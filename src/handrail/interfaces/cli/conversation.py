@@ -23,7 +23,7 @@ from handrail.interfaces.cli.rendering import note
 from handrail.interfaces.cli.screen import Screen
 from handrail.interfaces.cli.styles import BAD, DIM, Line, fit, line
 from handrail.interfaces.cli.terminal import takes_colour
-from handrail.interfaces.cli.welcome import welcome
+from handrail.interfaces.cli.welcome import Tree, welcome
 from handrail.protocol.commands import AnswerApproval, AnswerQuestion, Cancel, Command, SendMessage
 from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import (
@@ -42,6 +42,7 @@ Action = Callable[[], Awaitable[None]]
 
 TICK_SECONDS = 0.25
 TWICE_SECONDS = 2.0
+TREE_SECONDS = 10.0
 
 
 class Conversation:
@@ -82,7 +83,12 @@ class Conversation:
             self._tasks.start_soon(self._act)
             self._tasks.start_soon(self._tick)
             self._tasks.start_soon(self._end_on_signals)
-            self.say([*await welcome(self.app, session_id, self.width), ()])
+            tree = Tree(self.app, resumed=bool(session_id))
+            self._tasks.start_soon(tree.ask)
+            first = await welcome(self.app, session_id, self.width, tree)
+            self.say([*first, ()])
+            if not await tree.within(0):
+                self._tasks.start_soon(self._tell_tree, tree)
             if session_id:
                 await self.open(session_id)
             if message:
@@ -94,6 +100,12 @@ class Conversation:
         if self.session_id and self.app.state(self.session_id).turns:
             again = f"{program()} resume {self.session_id}{elsewhere(self.app.workspace.root)}"
             self._prompt.write([line((DIM, f"`{again}` goes on here."))])
+
+    async def _tell_tree(self, tree: Tree) -> None:
+        """What the first lines could not wait for."""
+        if await tree.within(TREE_SECONDS) and tree.words:
+            self.tell("git", tree.words)
+            self._prompt.refresh()
 
     # What slash commands use
 

@@ -3,28 +3,62 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
+
 from handrail import __version__
 from handrail.interfaces.cli.styles import ACCENT, BOLD, DIM, Line, beside, length, line, wrap
 from handrail.models.choice import PLACES
 
 if TYPE_CHECKING:
     from handrail.app import App
+    from handrail.tools.git import GitState
 
-GIT_SECONDS = 0.3
+GIT_SECONDS = 0.1
+"""How long the first lines wait for git when all else is there; what it says later is told later."""
 
 
-async def welcome(app: "App", session_id: str, width: int) -> list[Line]:
+class Tree:
+    """Branch and changed files in words, asked while other things are done; empty without git."""
+
+    def __init__(self, app: "App", *, resumed: bool) -> None:
+        self._app = app
+        self._resumed = resumed
+        self._answered = anyio.Event()
+        self.words = ""
+
+    async def ask(self) -> None:
+        try:
+            if state := await self._app.git_state():
+                # In a session that goes on, some of it was changed by the model.
+                self.words = in_words(state, by="" if self._resumed else " by you")
+        finally:
+            self._answered.set()
+
+    async def within(self, seconds: float) -> bool:
+        """Whether the answer is there in so many seconds."""
+        with anyio.move_on_after(seconds):
+            await self._answered.wait()
+        return self._answered.is_set()
+
+
+def in_words(state: "GitState", by: str) -> str:
+    """`main, 2 files changed by you`."""
+    changed = {0: "", 1: f", 1 file changed{by}"}.get(state.changed, f", {state.changed} files changed{by}")
+    return f"{state.branch or 'no branch'}{changed}"
+
+
+async def welcome(app: "App", session_id: str, width: int, tree: Tree) -> list[Line]:
     """Who answers and where; then what the user should know before the first message."""
     root = app.workspace.root
     mode = app.state(session_id).mode if session_id else app.settings.mode
-    tree = await tree_of(app)
-    left = line((BOLD, "handrail"), f" {__version__}  {short(root)}", (DIM, f"  {tree}" if tree else ""))
     chosen = await app.chosen_model(session_id)
     model, why = (
         line((DIM, "model "), (ACCENT, short_model(chosen.reference))),
         line((DIM, f" ({chosen.why})")),
     )
     confined = (await app.sandbox()).title()
+    words = f"  {tree.words}" if await tree.within(GIT_SECONDS) and tree.words else ""
+    left = line((BOLD, "handrail"), f" {__version__}  {short(root)}", (DIM, words))
     rest = line((DIM, "   mode "), (ACCENT, mode), (DIM, f"   {confined}"))
     told = [text for notice in app.notices for text in notice.splitlines()]
     notices = [row for text in told for row in wrap(line((BOLD, text)), width, "  ")]
@@ -58,16 +92,3 @@ def short(path: Path) -> str:
         return f"~/{path.relative_to(Path.home())}".removesuffix("/.")
     except (ValueError, RuntimeError):
         return str(path)
-
-
-async def tree_of(app: "App") -> str:
-    """Branch and changed files in words; empty without git, or when it takes too long to be worth waiting."""
-    import anyio
-
-    state = None
-    with anyio.move_on_after(GIT_SECONDS):
-        state = await app.git_state()
-    if state is None:
-        return ""
-    changed = {0: "", 1: ", 1 file changed"}.get(state.changed, f", {state.changed} files changed")
-    return f"{state.branch or 'no branch'}{changed}"
