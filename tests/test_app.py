@@ -294,7 +294,7 @@ async def test_doctor_finds_all_well(tmp_path: Path) -> None:
     async with conversation(tmp_path, None, model=model) as talk:
         await talk.turn("hi")
         found = await findings(tmp_path, model)
-    assert {"version", "model", "log", "storage", "search"} <= set(found)
+    assert {"version", "model", "log", "storage", "edits", "search"} <= set(found)
     assert all(finding.level in ("ok", "-") for finding in found.values()), found
     assert f"{model} answers" in found["model"].text
 

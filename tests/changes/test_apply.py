@@ -290,7 +290,8 @@ def test_what_somebody_creates_right_before_us_stays(bench: Bench, offered: bool
 def test_permissions_set_in_the_last_moment_stay(bench: Bench) -> None:
     file = bench.root / "f"
     file.write_bytes(b"old")
-    assert meddled(bench, Meddling("exchange", lambda: file.chmod(0o755)), update("f", b"old", b"new"))
+    problem = meddled(bench, Meddling("exchange", lambda: file.chmod(0o755)), update("f", b"old", b"new"))
+    assert problem.reason == "stale_file"
     assert stat.S_IMODE(file.stat().st_mode) == 0o755
     assert file.read_bytes() == b"old"
 
@@ -389,6 +390,24 @@ def test_a_set_of_which_one_file_is_somebody_elses_goes_back(bench: Bench) -> No
     assert (bench.root / "b").read_bytes() == b"theirs"
     assert (bench.root / "gone").read_bytes() == b"g"
     assert stat.S_IMODE((bench.root / "gone").stat().st_mode) == 0o600
+
+
+@pytest.mark.promise("CHG-5")
+def test_recovery_without_the_old_content_ends_and_says_what_is_lost(bench: Bench) -> None:
+    """As after a repair of the log: the session opens, and no content is invented."""
+    (bench.root / "a").write_bytes(b"A")
+    (bench.root / "b").write_bytes(b"theirs")
+    prepare(
+        bench,
+        FileChange(path="a", op="update", old_sha256=sha256(b"a"), new_sha256=sha256(b"A")),
+        FileChange(path="b", op="update", old_sha256=sha256(b"b"), new_sha256=sha256(b"B")),
+    )
+    (outcome,) = recover(bench.session, bench.workspace)
+    assert isinstance(outcome, ChangeAbandoned)
+    assert "what a was before is not kept" in outcome.why
+    assert (bench.root / "a").read_bytes() == b"A"
+    bench.session.append(outcome)
+    run(bench, create("new", b"new"))
 
 
 @pytest.mark.promise("CHG-22")

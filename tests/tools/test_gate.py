@@ -363,6 +363,21 @@ async def test_allowed_commands_run_unasked_in_auto(make_bench: MakeBench) -> No
     assert len(bench.user.asked) == 1
 
 
+@pytest.mark.promise("CHG-23")
+async def test_an_edit_of_a_file_with_several_names_is_asked_about_in_every_mode(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench("auto")
+    (bench.root / "f").write_text("old\n")
+    (bench.root / "g").hardlink_to(bench.root / "f")
+    await bench.call("read", path="f")
+    finished = await bench.call("edit", path="f", edits=[{"search": "old", "replace": "new"}])
+    assert finished.status == "ok"
+    assert "2 names" in bench.user.asked[-1].why
+    assert (bench.root / "f").read_text() == "new\n"
+    assert (bench.root / "g").read_text() == "old\n"
+
+
 @pytest.mark.parametrize("path", ["../out", ".git/config", ".handrail/config.toml", ".env", "door/x"])
 async def test_protected_places_are_not_written_whatever_the_mode(
     bench: Bench, tmp_path: Path, path: str

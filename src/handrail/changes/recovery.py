@@ -5,6 +5,7 @@ every new content is ready, else back.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -25,6 +26,10 @@ from handrail.workspace.writer import Writer, exchange_offered
 __all__ = ["discard", "exchange_offered", "finish_unfinished", "recover", "settle", "take_back", "tidy"]
 
 NOT_MADE = "The change was not made: the files are as they were before it."
+
+
+class NotKept(StorageDamaged):
+    """What a file was before cannot be had any more, as after a repair of the log."""
 
 
 class Settled(NamedTuple):
@@ -97,20 +102,26 @@ def _go_back(writer: Writer, prepared: ChangePrepared, content: Callable[[str], 
     for step in reversed(steps):
         writer.straighten(step)
         if step.state(writer.look(step.path)) == "new":
-            writer.back(step, content)
+            with suppress(NotKept):
+                writer.back(step, content)
     states = _states(writer, steps)
     kept = [copy for step in steps if (copy := writer.tidy(step))]
     writer.remove_folders(reversed(prepared.folders))
     writer.sync([*(step.path for step in steps), *prepared.folders])
     if set(states) <= {"old"} and not kept:
         return NOT_MADE
-    theirs = [step.path for step, state in zip(steps, states, strict=True) if state != "old"]
-    beside = f" What was displaced is in {', '.join(kept)}." if kept else ""
-    changed = f" ({', '.join(theirs)})" if theirs else ""
-    return (
-        f"Conflict: somebody else changed a file meanwhile{changed}. It was left as it is, and the others are"
-        f" as they were before.{beside}"
-    )
+    theirs = [step.path for step, state in zip(steps, states, strict=True) if state == "third"]
+    lost = [step.path for step, state in zip(steps, states, strict=True) if state == "new"]
+    parts = ["Conflict:"]
+    if theirs or kept:
+        changed = f" ({', '.join(theirs)})" if theirs else ""
+        parts.append(f"somebody else changed a file meanwhile{changed}. It was left as it is.")
+    if lost:
+        parts.append(f"what {', '.join(lost)} was before is not kept any more: it is as the change made it.")
+    parts.append("The others are as they were before.")
+    if kept:
+        parts.append(f"What was displaced is in {', '.join(kept)}.")
+    return " ".join(parts)
 
 
 def _states(writer: Writer, steps: list[Step]) -> list[str]:
@@ -199,7 +210,7 @@ def _blobs(log: Log) -> Callable[[str], bytes]:
     def content(sha256: str) -> bytes:
         data = log.blob(sha256)
         if data is None:
-            raise StorageDamaged(f"A content that an unfinished change needs is not kept ({sha256[:12]}).")
+            raise NotKept(f"A content that an unfinished change needs is not kept ({sha256[:12]}).")
         return data
 
     return content

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from handrail.protocol.errors import UsageProblem
@@ -78,9 +79,9 @@ def changes_of(log: Log, session_id: str) -> list[Change]:
             case ChangeAbandoned(change_id=change_id, why=why) if change_id in found:
                 found[change_id].status, found[change_id].why = "not applied", why
             case CheckFinished(turn_id=turn_id, passed=passed):
-                for change in found.values():
-                    if change.prepared.turn_id == turn_id:
-                        change.verified = passed
+                latest = takewhile(lambda each: each.prepared.turn_id == turn_id, reversed(found.values()))
+                for change in latest:
+                    change.verified = passed
             case SessionCopied(how="import"):
                 for change in found.values():
                     change.status = "elsewhere" if change.in_place else change.status
