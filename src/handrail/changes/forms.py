@@ -70,7 +70,7 @@ class Move(NamedTuple):
     """Give a file another name; what it holds stays."""
 
     path: str | Place
-    destination: str
+    destination: str | Place
     base_hash: str = ""
 
 

@@ -121,6 +121,8 @@ class Changing(Tool[Changes]):
         form = self.form(arguments, work.decided)
         if isinstance(form, Delete | Move):
             refuse_link(work.workspace, arguments.path)
+        if isinstance(form, Move):
+            return form._replace(destination=work.others[0])
         return form
 
     def _edit(self, proposed: "Proposed") -> "FileEdit":
