@@ -92,7 +92,7 @@ def _prepare(
         cost_usd=origin.cost_usd,
         intent=origin.intent,
         mutation_class=origin.mutation_class,
-        todo=origin.todo,
+        todos=origin.todos,
     )
     lock.note({"change": prepared.model_dump_json()})
     try:

@@ -47,8 +47,8 @@ class Origin(Record):
     cost_usd: float | None = None
     intent: str = ""
     mutation_class: str = ""
-    todo: str = ""
-    """The todo that applying completes."""
+    todos: tuple[str, ...] = ()
+    """Todos that applying completes."""
     takes_back: tuple[str, ...] = ()
     """Ids of the change sets that this one takes back."""
 

@@ -2,7 +2,15 @@
 
 from handrail.changes.recovery import recover
 from handrail.protocol.errors import ToolError
-from handrail.protocol.events import Answered, Event, SideAnswered, ToolFinished, TurnFinished
+from handrail.protocol.events import (
+    Answered,
+    ChangeApplied,
+    Event,
+    SideAnswered,
+    TodoCompleted,
+    ToolFinished,
+    TurnFinished,
+)
 from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import CallState, TurnState
@@ -15,6 +23,7 @@ ENDED = "Handrail ended in the middle of this turn. What was done is above; /con
 def take_over(session: Session, workspace: Workspace) -> None:
     """Bring the log to rest. A turn that only waits for the user's word stays open, to go on with it."""
     events: list[Event] = list(recover(session, workspace))
+    events += _completed(session, events)
     settled = {partial.message for partial in session.log.partials(session.stream)}
     turn = session.state.turn
     if session.state.side:
@@ -29,6 +38,15 @@ def take_over(session: Session, workspace: Workspace) -> None:
             events.append(close_turn(turn, "interrupted", ENDED, seconds=0.0))
     if events or settled:
         session.append(*events, settle=settled)
+
+
+def _completed(session: Session, recovered: list[Event]) -> list[Event]:
+    """What the user is told of todos that change sets have completed after all."""
+    prepared = session.state.files.prepared
+    applied = [prepared.get(event.change_id) for event in recovered if isinstance(event, ChangeApplied)]
+    named = {todo for change in applied if change for todo in change.todos}
+    still_open = [todo.id for todo in session.state.todos if not todo.done]
+    return [TodoCompleted(todo_id=todo, by="change") for todo in still_open if todo in named]
 
 
 def _interrupted_answer(session: Session, turn: TurnState) -> list[Event]:

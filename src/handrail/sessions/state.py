@@ -8,6 +8,7 @@ from handrail.protocol.events import (
     ApprovalAsked,
     AttemptStarted,
     ChangeApplied,
+    ChangePrepared,
     CommitRefused,
     Committed,
     Compacted,
@@ -36,9 +37,10 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
 from handrail.sessions.files_seen import FilesSeen
+from handrail.sessions.todo_completions import Completions
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 5
+SNAPSHOT_VERSION = 6
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -108,6 +110,7 @@ class State(BaseModel):
     always: list[str] = []
     """What needs no more asking in this session, by the keys that the gate gave it."""
     todos: list[Todo] = []
+    completions: Completions = Completions()
     files: FilesSeen = FilesSeen()
     mapped: dict[str, int] = {}
     """Files that the repository map told about, with the message's sequence number; the latest are kept."""
@@ -136,6 +139,8 @@ class State(BaseModel):
         """Fold one event in."""
         if self.turn:
             self.turn.apply(recorded.event)
+        if isinstance(recorded.event, ChangeApplied):
+            self._complete(self.files.prepared.get(recorded.event.change_id))
         self.files.apply(recorded.event, self.turns)
         for family in (
             self._turns,
@@ -269,6 +274,10 @@ class State(BaseModel):
     def _goes_on(self, at: float) -> None:
         if self.turn:
             self.turn.waited += max(0.0, at - self.turn.waiting_since)
+
+    def _complete(self, change: ChangePrepared | None) -> None:
+        if change:
+            self.todos = self.completions.applied(change, self.todos)
 
     def _todos(self, recorded: Recorded) -> None:
         match recorded.event:

@@ -1,7 +1,7 @@
 """The tools that change files: they only propose; `changes` checks and writes."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -98,7 +98,9 @@ class Changing(Tool[Changes]):
         turn = work.session.state.turn
         change_set = ChangeSet(
             proposed.edits,
-            Origin(work.turn_id, work.call_id, model=turn.model if turn else "", todo=arguments.todo),
+            Origin(
+                work.turn_id, work.call_id, model=turn.model if turn else "", todos=todos_of([arguments.todo])
+            ),
             hard_links_agreed=work.decided.links > 1,
         )
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
@@ -128,6 +130,11 @@ class Changing(Tool[Changes]):
     def _edit(self, proposed: "Proposed") -> "FileEdit":
         (edit,) = proposed.edits
         return edit
+
+
+def todos_of(named: Sequence[str]) -> tuple[str, ...]:
+    """The todos that calls name, once each; most name none."""
+    return tuple(dict.fromkeys(todo for todo in named if todo))
 
 
 def refuse_marks(edit: "FileEdit", secrets: Secrets) -> None:

@@ -11,7 +11,14 @@ from handrail.changes.shown import Shown
 from handrail.protocol.errors import PathProblem, ToolError
 from handrail.protocol.values import ToolCall, Value
 from handrail.tools.base import About, Outcome, Tool, Work
-from handrail.tools.editing import Changing, ChangingArguments, diagnostics, outcome_of, refuse_marks
+from handrail.tools.editing import (
+    Changing,
+    ChangingArguments,
+    diagnostics,
+    outcome_of,
+    refuse_marks,
+    todos_of,
+)
 from handrail.tools.proposing import preview
 
 TOGETHER = "changes"
@@ -79,7 +86,7 @@ class ChangeTogether(Tool[Value]):
         turn = work.session.state.turn
         change_set = ChangeSet(
             proposed.edits,
-            Origin(work.turn_id, work.call_id, model=turn.model if turn else ""),
+            Origin(work.turn_id, work.call_id, model=turn.model if turn else "", todos=self._todos()),
             hard_links_agreed=any(place.links > 1 for place in (work.decided, *work.others)),
         )
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
@@ -90,6 +97,9 @@ class ChangeTogether(Tool[Value]):
             facts = () if told else (applied,)
             told.append(outcome_of(edit, *facts, shown=not _is_told(edit, told), notes=notes))
         return told
+
+    def _todos(self) -> tuple[str, ...]:
+        return todos_of([member.tool.about(member.arguments).todo for member in self._members])
 
     def _proposed(self, work: Work) -> Proposed:
         state = work.session.state

@@ -97,9 +97,8 @@ def remarks(change: "Change", numbers: Mapping[str, int], todos: "Sequence[Todo]
         told.append(f"why not: {change.why}")
     if prepared.intent:
         told.append(f"intent: {prepared.intent}")
-    if prepared.todo:
-        text = next((todo.text for todo in todos if todo.id == prepared.todo), prepared.todo)
-        told.append(f"todo: {text}")
+    texts = {todo.id: todo.text for todo in todos}
+    told += [f"todo: {texts.get(todo, todo)}" for todo in prepared.todos]
     lost = sum(not file.restorable for file in prepared.files) + prepared.unlisted
     if lost:
         told.append(f"{lost} file{'s' * (lost > 1)} {LOST}")
@@ -118,7 +117,7 @@ def as_json(change: "Change") -> dict[str, Any]:
         "taken_back_by": change.taken_back_by,
         "verified": change.verified,
     } | change.prepared.model_dump(
-        mode="json", include={"by", "takes_back", "model", "cost_usd", "intent", "todo", "files", "unlisted"}
+        mode="json", include={"by", "takes_back", "model", "cost_usd", "intent", "todos", "files", "unlisted"}
     )
 
 

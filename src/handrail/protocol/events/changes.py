@@ -25,8 +25,8 @@ class ChangePrepared(EventBase):
     cost_usd: float | None = None
     intent: str = ""
     mutation_class: str = ""
-    todo: str = ""
-    """The todo that applying completes."""
+    todos: tuple[str, ...] = ()
+    """Todos that applying completes."""
     unlisted: int = 0
     """Files that a command changed besides, too many to be recorded: nothing can bring them back."""
 
