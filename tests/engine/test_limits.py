@@ -105,6 +105,7 @@ async def test_alternating_failures_end_the_turn(tmp_path: Path) -> None:
 
 @pytest.mark.promise("ENG-14")
 async def test_result_that_differs_only_in_how_long_it_took_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "times").touch()
     (tmp_path / "slower.sh").write_text("echo x >> times; echo 3 failed in 1.$(wc -l < times)s; exit 1\n")
     answers = [*[run("sh slower.sh")] * 6, {"text": "later"}]
     async with conversation(tmp_path, answers, mode="auto", allow=("sh",)) as talk:
