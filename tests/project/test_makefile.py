@@ -63,7 +63,7 @@ def test_a_task_reaches_the_program_as_it_was_typed(project: Path, task: str) ->
 def test_a_task_runs_in_a_fresh_copy_of_the_example_and_is_checked_by_its_test(project: Path) -> None:
     arguments, folder = made(project, "TASK=fix it", "EXAMPLE=todo-js")
     check = (ROOT / "examples" / "todo-js" / "CHECK").read_text().strip()
-    assert arguments == ["run", "--mode", "auto", "--check", check, "--attempts", "8", "--", "fix it"]
+    assert arguments == ["run", "--mode", "auto", "--check", check, "--attempts", "12", "--", "fix it"]
     (Path(folder) / "todo.js").write_text("changed")
     made(project, "TASK=fix it", "EXAMPLE=todo-js")
     assert (Path(folder) / "todo.js").read_text() == (ROOT / "examples" / "todo-js" / "todo.js").read_text()
