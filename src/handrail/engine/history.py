@@ -1,12 +1,14 @@
 """What was changed in the sessions of a workspace, what going back would mean, and what all of it takes."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from handrail.changes.diff import Diff, diff
+from handrail.changes.journal import steps_of
 from handrail.changes.rollback import FilePlan, Plan
 from handrail.engine.rewinding import plan_of
 from handrail.protocol.commands import Redo, Rewind
-from handrail.protocol.events import Redone, Rewound
+from handrail.protocol.events import ChangePrepared, Redone, Rewound
 from handrail.protocol.values import FileChange
 from handrail.sessions.changes import Change, changes_of, find_change
 from handrail.sessions.handle import Session
@@ -44,8 +46,9 @@ class NetFile(NamedTuple):
 
     path: str
     diff: Diff | None
-    """None where it cannot be told from what somebody else did; `why` says more."""
+    """None where what was before is not kept."""
     why: str = ""
+    """Where it cannot be told from what somebody else did, which is in the diff then, too."""
 
 
 class History:
@@ -79,8 +82,11 @@ class History:
 
     def net(self, session_id: str, since: str) -> list[NetFile]:
         """What is left of a session's changes from a change set on, without what others wrote."""
+        changes = self.changes(session_id)
+        first = find_change(changes, since).number
         plan = self.plan(session_id, Rewind(to=since))
-        return [_net(file) for file in plan.files]
+        later = [change.prepared for change in changes[first - 1 :] if change.in_place]
+        return [self._net(file, later) for file in plan.files]
 
     def storage(self) -> StorageUse:
         return storage_use(self._log, self._limit)
@@ -95,11 +101,14 @@ class History:
             return None
         return _compared(file.destination or file.path, old, new)
 
-
-def _net(file: FilePlan) -> NetFile:
-    if file.kind in ("conflict", "lost"):
-        return NetFile(file.path, None, file.why)
-    return NetFile(file.path, _compared(file.path, file.then, file.now.data))
+    def _net(self, file: FilePlan, changes: Sequence[ChangePrepared]) -> NetFile:
+        if file.kind in ("restore", "merge"):
+            return NetFile(file.path, _compared(file.path, file.then, file.now.data))
+        steps = [step for change in changes for step in steps_of(change) if step.path == file.path]
+        before = self._log.blob(steps[0].old) if steps[0].old else None
+        if file.kind == "lost" or (steps[0].old and before is None):
+            return NetFile(file.path, None, file.why)
+        return NetFile(file.path, _compared(file.path, before, file.now.data), file.why)
 
 
 def _compared(path: str, old: bytes | None, new: bytes | None) -> Diff:

@@ -22,7 +22,7 @@ COMMANDS = {
     "import": Entry("import_file", "import FILE", "bring in a session that was exported"),
     "changes": Entry("changes", "changes [show N]", "what was changed, and each change with its diff"),
     "diff": Entry("diff", "diff [N]", "what the session's changes amount to now"),
-    "undo": Entry("undo", "undo", "take back the last change"),
+    "undo": Entry("undo", "undo [N]", "take back the last change, or change N alone"),
     "rewind": Entry("rewind", "rewind N", "go back to before change N; shows and asks first"),
     "redo": Entry("redo", "redo", "undo the last rewind or undo"),
     "edit": Entry("edit", "edit --proposal F", "apply changes written down in a file, all or none"),

@@ -183,8 +183,6 @@ def net_lines(files: "Sequence[NetFile]", width: int) -> list[Line]:
         counts = f" +{diff.added} -{diff.removed}" if diff else ""
         rows += [()] if rows else []
         rows.append(line((BOLD, f"{path}{counts}")))
-        if diff is None:
-            rows += wrap(line((BAD, f"{BODY_INDENT}{why}")), width, BODY_INDENT)
-        else:
-            rows += diff_lines(diff.text, width)
+        rows += wrap(line((BAD, f"{BODY_INDENT}{why}")), width, BODY_INDENT) if why else []
+        rows += diff_lines(diff.text, width) if diff else []
     return rows

@@ -14,6 +14,7 @@ from handrail.config.places import make_private
 from handrail.interfaces.cli import slash
 from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.approvals import whole
+from handrail.interfaces.cli.choices import Choice, chosen_option, key_of
 from handrail.interfaces.cli.completion import MessageCompleter
 from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
 from handrail.interfaces.cli.pasting import dropped_file
@@ -72,6 +73,7 @@ class Conversation:
         self._images: dict[str, AttachedImage] = {}
         """Pictures that were dropped here, by the mention that stands for each."""
         self._rejecting = ""
+        self._choice: Choice | None = None
         self._hint = ""
         self._hinted = 0.0
         self._opened = time.time()
@@ -143,6 +145,11 @@ class Conversation:
         self.session_id = ""
         self._reset()
 
+    def choose(self, choice: Choice) -> None:
+        """Ask a question that is no part of the session; the next line that is entered answers it."""
+        self._choice = choice
+        self._prompt.refresh()
+
     def leave(self) -> None:
         self._prompt.leave()
 
@@ -153,6 +160,8 @@ class Conversation:
         word = text.strip().lower()
         if self._rejecting:
             self._answer_approval("reject", note=text.strip())
+        elif self._choice:
+            self._chosen(self._choice, word)
         elif not text.strip():
             return
         elif self._deciding.waiting and word in WORDS:
@@ -171,6 +180,8 @@ class Conversation:
         now = time.monotonic()
         if self._rejecting:
             self._rejecting = ""
+        elif self._choice:
+            self._chosen(self._choice, "n")
         elif self._activity.running:
             if self._deciding.pressed:
                 self._prompt.empty()
@@ -227,7 +238,7 @@ class Conversation:
         return tuple(image for mention, image in self._images.items() if mention in text)
 
     def expects_key(self) -> bool:
-        return self._deciding.ready(time.monotonic()) and not self._rejecting
+        return self._deciding.ready(time.monotonic()) and not self._rejecting and not self._choice
 
     def pressed(self, key: str) -> None:
         self._deciding.pressed = key
@@ -262,13 +273,15 @@ class Conversation:
             self._answer_approval("once" if key == "y" else "always")
 
     def busy(self) -> bool:
-        return self._activity.running or bool(self._rejecting)
+        return self._activity.running or bool(self._rejecting or self._choice)
 
     # What the bottom of the terminal shows
 
     def label(self) -> str:
         if self._rejecting:
             return "why not? (Enter: no reason) > "
+        if self._choice:
+            return self._choice.label
         if not self._questions:
             return "> "
         options = next(iter(self._questions.values())).options
@@ -291,6 +304,12 @@ class Conversation:
         return [*rows, ()]
 
     # Inside
+
+    def _chosen(self, choice: Choice, word: str) -> None:
+        if key := key_of(word, choice.keys):
+            self._choice = None
+            self._prompt.empty()
+            self._do(lambda: choice.answered(key))
 
     def _answer_approval(self, decision: str, note: str = "") -> None:
         asked = self._deciding.asked
@@ -376,11 +395,3 @@ class Conversation:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
             async for _ in signals:
                 self.leave()
-
-
-def chosen_option(question: QuestionAsked, text: str) -> str | None:
-    """The option whose number was typed, else the text; None for the number of no option."""
-    number = text.strip()
-    if not question.options or not number.isdecimal():
-        return text
-    return question.options[int(number) - 1] if 0 < int(number) <= len(question.options) else None

@@ -1,10 +1,10 @@
 """What a rewind, an undo or a redo would do, shown before it is done; and what came of it."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.interfaces.cli.change_list import diff_lines
-from handrail.interfaces.cli.styles import BAD, BOLD, DIM, Line, Piece, fit, line, wrap
+from handrail.interfaces.cli.styles import ACCENT, BAD, BOLD, DIM, Line, fit, line, wrap
 from handrail.protocol.commands import Redo, Rewind
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import ChangePrepared, Redone, Rewound
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 FILES_SHOWN = 30
 PATH_COLUMNS = 40
 NAMED = 3
+CLASHES = 3
+CLASH_LINES = 4
+PARTS = {"f": "files", "c": "conversation", "b": "both"}
 
 
 class Look(NamedTuple):
@@ -52,6 +55,12 @@ class Look(NamedTuple):
         ]
 
     @property
+    def ways(self) -> str:
+        """The letters of `PARTS` that would do something."""
+        files, said = bool(self.of_kind("restore", "merge")), bool(self.conversation)
+        return "fcb" if files and said else "f" * files + "c" * said
+
+    @property
     def conversation(self) -> int:
         """How many turns a rewind of the conversation sets aside."""
         event = self.going.event
@@ -60,13 +69,17 @@ class Look(NamedTuple):
 
 def look(app: "App", session_id: str, command: Rewind | Redo) -> Look:
     """What it would come to now; raises UsageProblem where it cannot be done at all."""
-    going = app.history.going_back(session_id, command)
+    changes = app.history.changes(session_id)
+    try:
+        going = app.history.going_back(session_id, command)
+    except UsageProblem as problem:
+        raise UsageProblem(in_numbers(str(problem), changes)) from problem
     state = app.state(session_id)
     return Look(
         session_id,
         command,
         going,
-        app.history.changes(session_id),
+        changes,
         state.turns,
         said=isinstance(command, Redo) and state.rewinds[-1].keep is not None,
         waits=bool(state.turn and (state.approvals or state.questions)),
@@ -95,6 +108,29 @@ def check_paths(look: Look, accept: Collection[str], leave: Collection[str]) -> 
     for path in accept:
         if known[path].kind in ("conflict", "lost"):
             raise UsageProblem(f"There is no merge of {path}: {known[path].why} Only --leave {path} is left.")
+
+
+def question_of(found: Look, command: Rewind | Redo, part: str | None = None) -> tuple[str, str]:
+    """What to ask, and the letters that answer it."""
+    if isinstance(command, Redo) or command.only:
+        return "Do it?", "yn"
+    if part or len(found.ways) == 1:
+        what = part or PARTS[found.ways]
+        return f"Rewind {'files and conversation' if what == 'both' else f'the {what}'}?", "yn"
+    return "Rewind files, conversation, or both?", "fcbn"
+
+
+def as_shown(found: Look, command: Rewind | Redo, key: str) -> Rewind | Redo:
+    """The command after a yes to what the preview said: merges are taken, conflicts stay as they are."""
+    merges = [file.path for file in found.of_kind("merge") if file.path not in command.leave]
+    stuck = [file.path for file in found.of_kind("conflict", "lost")]
+    update: dict[str, Any] = {
+        "accept": (*command.accept, *merges),
+        "leave": tuple(dict.fromkeys([*command.leave, *stuck])),
+    }
+    if key in PARTS:
+        update |= {"files": key != "c", "conversation": key != "f"}
+    return command.model_copy(update=update)
 
 
 # As it is shown
@@ -142,10 +178,10 @@ def undone(look: Look) -> list[str]:
 
 def file_lines(file: "FilePlan", width: int, *, redo: bool) -> list[Line]:
     """A file with what is undone in it, and whether somebody else has a hand in it."""
-    head = f"  {fit(file.path, PATH_COLUMNS):<{PATH_COLUMNS if len(file.path) > 20 else 20}}  "
     if file.kind in ("conflict", "lost"):
-        why = f"{file.why} It stays as it is."
-        return wrap((Piece(BOLD, head), Piece(BAD, why)), width, "    ")
+        rows = [line((BOLD, f"  {file.path}"), (BAD, "  stays as it is"))]
+        return [*rows, *wrap(line(f"    {file.why}"), width, "    "), *clash_lines(file, width)]
+    head = f"  {fit(file.path, PATH_COLUMNS):<{PATH_COLUMNS if len(file.path) > 20 else 20}}  "
     added, removed = file.diff.added, file.diff.removed
     # What is undone is shown as it was done, which is the other way round.
     counts = f"+{added} -{removed}" if redo else f"+{removed} -{added}"
@@ -156,8 +192,21 @@ def file_lines(file: "FilePlan", width: int, *, redo: bool) -> list[Line]:
         what = "   the file comes back"
     rows = [line(head, counts, (DIM, what))]
     if file.kind == "merge":
-        told = "also changed by you, or another program, since: merged, no overlap"
+        told = "changed since by you, or another program: merged, no overlap"
         rows += wrap(line((BOLD, f"    {told}")), width, "    ")
+    return rows
+
+
+def clash_lines(file: "FilePlan", width: int) -> list[Line]:
+    """What stands in the way: the lines as they are, and as they were before the change."""
+    rows: list[Line] = []
+    for clash in file.clashes[:CLASHES]:
+        for sign, side, style in (("-", clash.ours, DIM), ("+", clash.theirs, ACCENT)):
+            shown = side.decode(errors="replace").splitlines()
+            rows += [
+                line(f"    {clash.line + at:>4} ", (style, fit(f"{sign} {text}", width - 10)))
+                for at, text in enumerate(shown[:CLASH_LINES])
+            ]
     return rows
 
 
@@ -176,7 +225,7 @@ def turns(count: int) -> str:
 def in_numbers(text: str, changes: "Sequence[Change]") -> str:
     """The text with the numbers of change sets instead of their ids."""
     for change in changes:
-        text = text.replace(change.id, str(change.number))
+        text = text.replace(change.id, f"change {change.number}")
     return text
 
 
@@ -190,7 +239,8 @@ def outcome(event: Rewound | Redone, prepared: ChangePrepared | None) -> str:
         how = "changed again" if isinstance(event, Redone) else "as before"
         done.append(f"{', '.join(names[:NAMED])}{more} {verb} {how}")
     if isinstance(event, Rewound) and event.keep is not None:
-        done.append(f"the conversation goes on after {turns(event.turns)}")
+        after = f"goes on after {turns(event.turns)}" if event.turns else "begins anew"
+        done.append(f"the conversation {after}")
     if not done:
-        done.append("no file had to change")
+        done.append("what was set aside is back" if isinstance(event, Redone) else "no file had to change")
     return "; ".join(done) + (f"; {event.detail}" if event.detail else "")

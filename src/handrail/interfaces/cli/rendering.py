@@ -6,6 +6,7 @@ from typing import Any
 from handrail.interfaces.cli import diffs
 from handrail.interfaces.cli.approvals import asked_lines
 from handrail.interfaces.cli.figures import duration, tokens, usd
+from handrail.interfaces.cli.going_back import outcome
 from handrail.interfaces.cli.styles import (
     ACCENT,
     BAD,
@@ -28,18 +29,23 @@ from handrail.protocol.events import (
     ApprovalAsked,
     AttemptStarted,
     ChangeAbandoned,
+    ChangePrepared,
     CheckFinished,
     CommitRefused,
     Committed,
     Compacted,
     CompactionUndone,
+    CopyKept,
     Event,
     ModelSet,
     ModeSet,
     Nudged,
     QuestionAnswered,
     QuestionAsked,
+    Redone,
     RequestFailed,
+    RewindRefused,
+    Rewound,
     SessionDeleted,
     SessionRenamed,
     SessionRestored,
@@ -70,6 +76,8 @@ class Known:
     """Calls whose diff or command has been shown, because it was asked about."""
     asked: dict[str, ApprovalAsked] = field(default_factory=dict)
     todos: tuple[Todo, ...] = ()
+    going_back: ChangePrepared | None = None
+    """The change set that takes others back."""
 
 
 def lines_of(event: Event, known: Known, width: int) -> list[Line]:
@@ -91,6 +99,8 @@ def lines_of(event: Event, known: Known, width: int) -> list[Line]:
             return todo_completed(event, known, width)
         case TurnFinished():
             return turn_finished(event, width)
+        case Rewound() | Redone() | RewindRefused() | CopyKept():
+            return went_back(event, known, width)
         case _:
             return other_event(event, width)
 
@@ -166,6 +176,20 @@ def committed(event: Committed, width: int) -> list[Line]:
     count = f"{len(event.files)} file{'s' * (len(event.files) != 1)}"
     rows = note("committed", f"{event.commit[:9]} {where}: {event.subject} ({count}; no hooks run)", width)
     return rows + [row for text in event.notes for row in note("", text, width)]
+
+
+def went_back(event: Rewound | Redone | RewindRefused | CopyKept, known: Known, width: int) -> list[Line]:
+    """What came of a rewind, an undo or a redo."""
+    match event:
+        case RewindRefused():
+            return note("refused", event.why, width, BAD)
+        case CopyKept():
+            text = f"somebody wrote to {event.path} at that moment; what they wrote is in {event.copy_path}"
+            return note("copy", text, width, BOLD)
+        case Rewound():
+            return note("undone", f"{outcome(event, known.going_back)}; /redo undoes this", width)
+        case Redone():
+            return note("redone", outcome(event, known.going_back), width)
 
 
 def check_finished(event: CheckFinished, width: int) -> list[Line]:

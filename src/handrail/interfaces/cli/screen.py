@@ -8,6 +8,7 @@ from handrail.interfaces.cli.styles import Line
 from handrail.protocol.events import (
     Answered,
     ApprovalAsked,
+    ChangePrepared,
     Delta,
     Event,
     RequestFailed,
@@ -103,6 +104,8 @@ class Screen:
                 self.known.asked[event.approval_id] = event
                 self.known.calls[event.call_id] = event.summary
                 self.known.previewed.add(event.call_id)
+            case ChangePrepared(by="rollback"):
+                self.known.going_back = event
             case TodosChanged():
                 self.known.todos = event.todos
             case TodoCompleted():

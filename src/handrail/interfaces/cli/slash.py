@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from handrail.interfaces.cli import slash_changes
 from handrail.interfaces.cli.figures import tokens, usd
 from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.options import file_named
@@ -205,6 +206,11 @@ COMMANDS = {
     "help": Slash("", "this list", show_help),
     "mode": Slash("[MODE]", "what may be done without asking", mode),
     "model": Slash("[NAME]", "which model answers", model),
+    "changes": Slash("[N]", "what was changed in this session, or change N in full", slash_changes.changes),
+    "diff": Slash("[N]", "what the changes, or those from N on, amount to now", slash_changes.diff),
+    "undo": Slash("[N]", "take back the last change, or change N alone", slash_changes.undo),
+    "rewind": Slash("N", "go back to before change N: files, conversation or both", slash_changes.rewind),
+    "redo": Slash("", "undo the last /undo or /rewind", slash_changes.redo),
     "todos": Slash("[done ID]", "the plan of this session", show_todos),
     "continue": Slash("", "let the model go on after a stop", go_on),
     "retry": Slash("", "let the model answer again, from the beginning", retry),

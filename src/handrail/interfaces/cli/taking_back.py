@@ -7,8 +7,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from handrail.interfaces.cli.choices import key_of
 from handrail.interfaces.cli.figures import clock
-from handrail.interfaces.cli.going_back import Look, check_paths, diffs_of, in_numbers, look, outcome, preview
+from handrail.interfaces.cli.going_back import (
+    Look,
+    as_shown,
+    check_paths,
+    diffs_of,
+    in_numbers,
+    look,
+    outcome,
+    preview,
+    question_of,
+)
 from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.options import options_for
 from handrail.interfaces.cli.program import elsewhere, program
@@ -23,6 +34,7 @@ if TYPE_CHECKING:
     from handrail.app import App
     from handrail.changes.rollback import FilePlan
 
+FAILED = 1
 NOBODY_ASKED = 3
 TAKEN_SECONDS = 60.0
 """For a holder that has nothing else to do."""
@@ -101,10 +113,10 @@ def agreed(found: Look, said: Said, *, colour: bool) -> Rewind | Redo | int:
     """The command as the user wants it; a status where it is not to be done."""
     command = decided(found, said)
     files = isinstance(command, Redo) or command.files
-    said_more = isinstance(command, Redo) or (command.conversation and found.conversation)
-    if not (files and found.files) and not said_more:
-        print("Nothing was done.", file=sys.stderr)
-        return 0
+    wanted = {"f": files, "c": isinstance(command, Rewind) and command.conversation}
+    if isinstance(command, Rewind) and not any(wanted[way] for way in found.ways if way in wanted):
+        print("Nothing was changed: there is nothing that could go back.", file=sys.stderr)
+        return FAILED if found.files and files else 0
     undecided = found.undecided(command) if files else []
     if not undecided and (said.yes or not said.asks):
         return command
@@ -118,32 +130,15 @@ def agreed(found: Look, said: Said, *, colour: bool) -> Rewind | Redo | int:
 
 def asked(found: Look, command: Rewind | Redo, said: Said, *, colour: bool) -> Rewind | Redo | int:
     """What the user says at the terminal."""
-    open_choice = isinstance(command, Rewind) and not command.only and not said.part and found.conversation
-    question = "Rewind files, conversation, or both?" if open_choice else "Do it?"
-    keys = "fcbn" if open_choice else "yn"
+    question, keys = question_of(found, command, part=said.part)
     while True:
         key = pressed(f"{question} [{'/'.join(keys)}, d shows the diffs] ", f"{keys}d")
-        if key == "d":
-            show(diffs_of(found, width_of(sys.stdout)), colour=colour)
-        elif key == "n":
+        if key == "n":
             print("Nothing was changed.", file=sys.stderr)
             return 0
-        else:
-            break
-    return as_shown(found, command, key)
-
-
-def as_shown(found: Look, command: Rewind | Redo, key: str) -> Rewind | Redo:
-    """The command after a yes to what the preview said: merges are taken, conflicts stay as they are."""
-    merges = [file.path for file in found.of_kind("merge") if file.path not in command.leave]
-    stuck = [file.path for file in found.of_kind("conflict", "lost")]
-    update: dict[str, Any] = {
-        "accept": (*command.accept, *merges),
-        "leave": tuple(dict.fromkeys([*command.leave, *stuck])),
-    }
-    if key in "fcb":
-        update |= {"files": key != "c", "conversation": key != "f"}
-    return command.model_copy(update=update)
+        if key != "d":
+            return as_shown(found, command, key)
+        show(diffs_of(found, width_of(sys.stdout)), colour=colour)
 
 
 def pressed(prompt: str, keys: str) -> str:
@@ -153,14 +148,12 @@ def pressed(prompt: str, keys: str) -> str:
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # what was typed before it could be read
     while True:
         try:
-            text = input(prompt).strip().lower()
+            key = key_of(input(prompt), keys)
         except EOFError:
             print()
             return "n"
-        if not text:
-            return "n"
-        if text[0] in keys and text in (text[0], "files", "conversation", "both", "yes", "no"):
-            return text[0]
+        if key:
+            return key
 
 
 def advice(undecided: "list[FilePlan]") -> str:

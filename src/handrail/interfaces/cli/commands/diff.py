@@ -41,7 +41,8 @@ def command(since: str, session: str, **given: Any) -> None:
     elif is_terminal(sys.stdout):
         page(net_lines(files, width_of(sys.stdout)), colour=colour)
     else:
-        for path, diff, why in files:
-            print(diff.text if diff else f"# {path}: {why}")
-            if diff is None:
+        for _, diff, why in files:
+            if why:
                 print(clean(f"handrail: {why}"), file=sys.stderr)
+            if diff:
+                print(diff.text)

@@ -14,16 +14,22 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.argument("change", metavar="[ID]", default="")
 @deciding_options
 @session_option
 @workspace_option
 def command(
-    dry_run: bool, accept: tuple[str, ...], leave: tuple[str, ...], session: str, **given: Any
+    change: str, dry_run: bool, accept: tuple[str, ...], leave: tuple[str, ...], session: str, **given: Any
 ) -> int:
-    """Take back the last change set that is in place, and no other. `handrail redo` undoes that."""
+    """Take back the last change set that is in place, or the one named, and no other.
+
+    It is done at once, unless somebody else changed a file since; `handrail redo` undoes it.
+    """
     said = Said(session, asks=False, dry_run=dry_run, accept=accept, leave=leave)
 
     def wish(app: "App", session_id: str) -> Rewind | Redo:
-        return Rewind(to=last_applied(app.history.changes(session_id)).id, only=True)
+        changes = app.history.changes(session_id)
+        found = app.history.find(session_id, change) if change else last_applied(changes)
+        return Rewind(to=found.id, only=True)
 
     return take_back(given, said, wish)
