@@ -11,9 +11,9 @@ import pytest
 
 from handrail.models.embedded.fetch import fetch
 from handrail.models.embedded.files import LOCAL_MODEL, QWEN
-from tests.interfaces.cli.program import ROOT, environment
+from tests.interfaces.cli.program import environment
 
-EXAMPLES = ROOT / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 DEADLINE = 600.0
 
 
@@ -40,7 +40,7 @@ def test_an_example_is_put_right_by_the_embedded_model(example: str, qwen: Path,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     fixed = tmp_path / ".try" / example
-    check = (fixed / "CHECK").read_text()
-    assert subprocess.run(check, shell=True, cwd=fixed, capture_output=True, check=False).returncode == 0
+    check = ["sh", "-c", (fixed / "CHECK").read_text()]
+    assert subprocess.run(check, cwd=fixed, capture_output=True, check=False).returncode == 0
     for test in EXAMPLES.joinpath(example).glob("*test*"):
         assert (fixed / test.name).read_bytes() == test.read_bytes()
