@@ -59,6 +59,8 @@ class Options(NamedTuple):
     allow: tuple[str, ...] = ()
     answerable: bool = True
     """False: headless, nobody can be asked."""
+    trust: bool = False
+    """The workspace's own settings count in full this once."""
     max_usd: float | None = None
     max_steps: int | None = None
 
@@ -79,7 +81,9 @@ async def open_app(options: Options, environ: Mapping[str, str] = os.environ) ->
         raise UsageProblem(f"There is no folder {options.workspace}. Name an existing one with -C.")
     places = find_places(environ)
     workspace = Workspace(options.workspace, state_folders=(places.data, places.settings.parent))
-    loaded = load_settings(places, workspace.root, environ=environ, flags=options.flags())
+    loaded = load_settings(
+        places, workspace.root, environ=environ, flags=options.flags(), trusted=options.trust
+    )
     log = open_log(workspace_folder(places, workspace.root))
     try:
         async with anyio.create_task_group() as tasks:
@@ -139,6 +143,7 @@ class App:
         self.notices = [
             *log.notices,
             *(f"{each.file}: {each.key} was ignored: {each.why}" for each in loaded.ignored),
+            *(["`handrail trust` lets you look at it and trust it."] if loaded.ignored else []),
         ]
         self._tasks = tasks
         self._serving = Serving(tasks, self.bell, self._runner)

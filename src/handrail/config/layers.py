@@ -1,5 +1,6 @@
 """Settings in layers: defaults, the user's file, the workspace's file, the environment, flags."""
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -8,10 +9,12 @@ from typing import Any, Literal, NamedTuple
 from handrail.config.narrowing import why_not
 from handrail.config.places import WORKSPACE_SETTINGS, Places
 from handrail.config.settings import Settings, keys
-from handrail.config.toml_file import TomlFile, read_toml
+from handrail.config.toml_file import TomlFile, parse_toml, read_toml
+from handrail.config.trust import Brought, brought_by, trusted_before
 from handrail.config.validation import check, from_text, nested
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.record import Record
+from handrail.protocol.values import Value
 
 Layer = Literal["default", "user", "workspace", "environment", "flag"]
 
@@ -36,6 +39,8 @@ class Ignored(Record):
     file: str
     """`FILE:LINE`."""
     why: str
+    value: str = ""
+    """What it says, for a person."""
 
 
 class LoadedSettings(Record):
@@ -45,6 +50,10 @@ class LoadedSettings(Record):
     sources: dict[str, tuple[Source, ...]]
     """Of every key; of `commands.allow` all that added to it."""
     ignored: tuple[Ignored, ...] = ()
+    brought: tuple[Brought, ...] = ()
+    """What the workspace brings that needs trust, as it was when this was loaded."""
+    trust: Literal["none", "trusted", "changed"] = "none"
+    """Whether the user trusted what was brought, as it is now or as it was before."""
 
     def layer(self, key: str) -> Layer:
         """Which layer had the last word on a key."""
@@ -71,22 +80,27 @@ def load_settings(
     flags: Mapping[str, Any] = NO_FLAGS,
     trusted: bool = False,
 ) -> LoadedSettings:
-    """All settings and where each comes from. `flags` is {key: value or text}; raises ConfigProblem."""
+    """All settings and where each comes from. `flags` is {key: value or text}; raises ConfigProblem.
+
+    `trusted` lets the workspace's settings count this once, whether or not the user has trusted them before.
+    """
     defaults = Settings()
     values = {key: _value(defaults, key) for key in keys()}
     sources: dict[str, tuple[Source, ...]] = {key: (Source(layer="default"),) for key in values}
     ignored = []
-    of_workspace = _in_file(workspace / WORKSPACE_SETTINGS, "workspace") if workspace else []
+    brought = brought_by(workspace) if workspace else ()
+    standing = _standing(places, workspace, brought)
+    trusted = trusted or standing == "trusted"
     for said in (
-        *_in_file(places.settings, "user"),
-        *of_workspace,
+        *_in_file(read_toml(places.settings), "user"),
+        *_in_file(_settings_of(workspace, brought), "workspace"),
         *_in_environment(environ),
         *_in_flags(flags),
     ):
         if said.source.layer == "workspace" and not trusted:
             why = why_not(said.key, said.value, values.get(said.key))
             if why:
-                ignored.append(Ignored(key=said.key, file=said.source.place, why=why))
+                ignored.append(Ignored(said.key, said.source.place, why, _shown(said.value)))
                 continue
         if said.key == ADDS_UP:
             new = tuple(entry for entry in said.value if entry not in values[ADDS_UP])
@@ -96,7 +110,7 @@ def load_settings(
             values[said.key] = said.value
             sources[said.key] = (said.source,)
     settings = check(_tree(values), ".".join)
-    return LoadedSettings(settings=settings, sources=sources, ignored=tuple(ignored))
+    return LoadedSettings(settings, sources, tuple(ignored), brought, standing)
 
 
 def default_settings() -> LoadedSettings:
@@ -125,8 +139,27 @@ def variable(key: str) -> str:
     return "HANDRAIL_MODEL" if key == "models.main" else "HANDRAIL_" + key.upper().replace(".", "_")
 
 
-def _in_file(path: Path, layer: Layer) -> Iterable[_Said]:
-    file = read_toml(path)
+def _standing(
+    places: Places, workspace: Path | None, brought: tuple[Brought, ...]
+) -> Literal["none", "trusted", "changed"]:
+    before = trusted_before(places, workspace) if workspace and brought else {}
+    if not before:
+        return "none"
+    return "trusted" if all(before.get(each.name) == each.sha256 for each in brought) else "changed"
+
+
+def _settings_of(workspace: Path | None, brought: tuple[Brought, ...]) -> TomlFile | None:
+    """The workspace's settings, from the very bytes whose hash was looked at."""
+    found = next((each.data for each in brought if each.name == WORKSPACE_SETTINGS.as_posix()), None)
+    return parse_toml(workspace / WORKSPACE_SETTINGS, found) if workspace and found is not None else None
+
+
+def _shown(value: Any) -> str:
+    data = value.model_dump(mode="json", exclude_unset=True) if isinstance(value, Value) else value
+    return json.dumps(data, ensure_ascii=False)
+
+
+def _in_file(file: TomlFile | None, layer: Layer) -> Iterable[_Said]:
     if file is None:
         return
     said = check(file.data, file.place)

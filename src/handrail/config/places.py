@@ -33,10 +33,15 @@ def find_places(environ: Mapping[str, str]) -> Places:
 
 def workspace_folder(places: Places, workspace: Path) -> Path:
     """The folder for what is kept about a workspace, made if need be; the same for every path to it."""
+    return make_private(workspace_path(places, workspace))
+
+
+def workspace_path(places: Places, workspace: Path) -> Path:
+    """Where that folder is, whether or not it was made."""
     real = workspace.resolve()
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:12]
     name = re.sub(r"[^\w.-]", "_", real.name)[:40] or "root"
-    return make_private(places.data / "workspaces" / f"{name}-{digest}")
+    return places.data / "workspaces" / f"{name}-{digest}"
 
 
 def make_private(folder: Path) -> Path:

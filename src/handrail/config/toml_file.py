@@ -26,9 +26,12 @@ class TomlFile(NamedTuple):
 
 def read_toml(path: Path, *, private: bool = False) -> TomlFile | None:
     """The file's content, or None where there is none; `private` demands that only the user can read it."""
-    raw = _read(path, private=private)
-    if raw is None:
-        return None
+    raw = read_bytes(path, private=private)
+    return parse_toml(path, raw) if raw is not None else None
+
+
+def parse_toml(path: Path, raw: bytes) -> TomlFile:
+    """What these bytes say, which were read from the path."""
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
@@ -45,7 +48,8 @@ def read_toml(path: Path, *, private: bool = False) -> TomlFile | None:
         raise ConfigProblem(f"{path}: nested too deeply to be read; make it flatter.") from error
 
 
-def _read(path: Path, *, private: bool) -> bytes | None:
+def read_bytes(path: Path, *, private: bool = False) -> bytes | None:
+    """The bytes of a settings file, or None where there is none; never waits, and never reads for ever."""
     try:
         # Without O_NONBLOCK, a pipe put in the place of a workspace's file would hold us up for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

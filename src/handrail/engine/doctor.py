@@ -71,6 +71,8 @@ async def examine(
     yield _edits(workspace)
     yield _search()
     yield _sandbox(await sandbox.look_again())
+    if trust := _trust(loaded):
+        yield trust
     for each in loaded.ignored:
         yield Finding("settings", "warn", f"{each.file}: {each.key} is ignored", each.why)
     for report in _repairs(log) if log else ():
@@ -140,6 +142,18 @@ def _sandbox(found: Protection) -> Finding:
     given, missing = ", ".join(found.given), ", ".join(found.missing)
     text = f"{found.name} {found.version}{because}: {given}. Not given: {missing}."
     return Finding("sandbox", "ok" if found.files and found.offline else "warn", text, found.advice)
+
+
+def _trust(loaded: LoadedSettings) -> Finding | None:
+    """Whether what the workspace brings counts; None where it brings nothing that needs trust."""
+    names = ", ".join(each.name for each in loaded.brought)
+    if loaded.trust == "trusted":
+        return Finding("trust", "ok", f"{names} counts as you trusted it")
+    if not loaded.ignored:
+        return None
+    since = ", and has changed since you trusted it" if loaded.trust == "changed" else ""
+    text = f"this workspace has settings that are not trusted ({names}{since})"
+    return Finding("trust", "-", text, "handrail trust")
 
 
 def _search() -> Finding:

@@ -67,6 +67,7 @@ def options_for(given: dict[str, Any], *, answerable: bool = False) -> "Options"
         mode=values["mode"],
         allow=tuple(values["allow"] or ()),
         answerable=answerable,
+        trust=bool(given.get("trust")),
         max_usd=given.get("max_usd"),
         max_steps=given.get("max_steps"),
     )

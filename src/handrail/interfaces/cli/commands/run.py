@@ -29,6 +29,7 @@ LONGEST_TASK = 10_000_000
 @click.option(
     "--image", "images", metavar="FILE", multiple=True, help="A picture that goes with the task; repeatable."
 )
+@click.option("--trust", is_flag=True, help="Let the workspace's own settings count in full this once.")
 @turn_options
 def command(
     task: tuple[str, ...],
