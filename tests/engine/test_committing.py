@@ -9,7 +9,8 @@ import pytest
 from handrail.protocol.commands import CommitChanges, Rewind
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import ChangeApplied, CommitRefused, Committed, Rewound
-from handrail.tools.committing import Wanted, commit_files
+from handrail.tools.committing import commit_files
+from handrail.tools.repository import Wanted
 from handrail.workspace.files import Workspace
 from tests.engine.conversation import Conversation, call, calls, conversation
 
@@ -227,6 +228,16 @@ async def test_a_second_commit_has_only_what_came_after_and_a_rewind_can_be_comm
     assert isinstance(third, Committed), third
     assert git(root, "show", "HEAD:b.txt") == "b.txt\n"
     assert git(root, "status", "--porcelain") == ""
+
+
+async def test_an_index_that_somebody_else_holds_is_left_and_said(root: Path) -> None:
+    async with conversation(root, [rewrite("a.txt", "new\n"), {"text": "ok"}], mode="edit") as talk:
+        await talk.turn("change it")
+        (root / ".git" / "index.lock").touch()
+        made = await commit(talk)
+    assert isinstance(made, Committed), made
+    assert "index was not brought along" in " ".join(made.notes)
+    assert git(root, "show", "HEAD:a.txt") == "new\n"
 
 
 @pytest.mark.promise("GIT-2")

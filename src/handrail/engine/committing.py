@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import anyio
+
 from handrail.changes.journal import steps_of
 from handrail.protocol.commands import CommitChanges
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import ChangeApplied, ChangePrepared, CommitRefused, Committed
 from handrail.protocol.ids import new_id
 from handrail.sessions.handle import Session, recorded
-from handrail.tools.committing import Wanted, commit_files
+from handrail.tools.committing import commit_files
+from handrail.tools.repository import Wanted
 from handrail.workspace.files import Workspace
 from handrail.workspace.found import Step
 
@@ -28,21 +31,23 @@ class Applied(NamedTuple):
 
 async def commit(session: Session, workspace: Workspace, command: CommitChanges, number: int) -> None:
     """Commit all change sets since the last commit as one; the outcome is an event."""
-    sets = uncommitted(session)
-    event = await _commit(session, workspace, sets, command.message, command.request_id)
-    session.append(event, take=[number])
+    with anyio.CancelScope(shield=True):  # what is in git is in the log too
+        sets = uncommitted(session)
+        event = await _commit(session, workspace, sets, command.message, command.request_id)
+        session.append(event, take=[number])
 
 
 async def commit_each(session: Session, workspace: Workspace) -> None:
     """Commit every change set since the last commit on its own; what was taken back meanwhile is none."""
     sets = uncommitted(session)
     wanted = _in_force(sets)
-    events = [
-        await _commit(session, workspace, [each], "", new_id("g"))
-        for each in sets
-        if each.change.change_id in wanted
-    ]
-    session.append(*events or [CommitRefused(request_id=new_id("g"), why="")])
+    with anyio.CancelScope(shield=True):
+        events = [
+            await _commit(session, workspace, [each], "", new_id("g"))
+            for each in sets
+            if each.change.change_id in wanted
+        ]
+        session.append(*events or [CommitRefused(request_id=new_id("g"), why="")])
 
 
 def uncommitted(session: Session) -> list[Applied]:

@@ -17,6 +17,14 @@ def make_scratch() -> Path:
     return Path(os.path.realpath(tempfile.mkdtemp(prefix="handrail-")))
 
 
+def put_into_scratch(folder: Path, path: str, data: bytes, mode: int) -> None:
+    """A file of the folder, with the folders that its path names."""
+    target = folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+    target.chmod(mode)
+
+
 def remove_scratch(folder: Path) -> None:
     """Remove the folder with all in it, also what a program has closed to us; nothing outside is touched."""
     shutil.rmtree(folder, ignore_errors=True)
