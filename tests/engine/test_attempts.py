@@ -76,13 +76,13 @@ async def test_what_somebody_else_changed_meanwhile_is_not_taken_back(tmp_path: 
 async def test_what_commands_and_the_check_itself_changed_is_taken_back(tmp_path: Path) -> None:
     (tmp_path / "answer.txt").write_text("old\n")
     (tmp_path / "large.bin").write_bytes(b"x" * 2_000_000)
-    script = [
+    script: list[dict[str, Any]] = [
         {"when": "fails now", "calls": [{"name": "run", "arguments": {"command": "sh wrong.sh"}}]},
         {"when": "changed while it ran", "text": "done"},
     ]
     (tmp_path / "wrong.sh").write_text("echo wrong > answer.txt; mkdir out; echo x > out/x; rm large.bin\n")
     check = "echo checked >> checks; sed -i s/old/older/ answer.txt; false"
-    async with conversation(tmp_path, script, mode="auto", allow=("sh",)) as talk:
+    async with conversation(tmp_path, script, mode="auto", allow=("sh wrong.sh",)) as talk:
         await talk.send(SendMessage(text="x", check=check))
         finished = await talk.until(TurnFinished)
     assert "not kept before it: large.bin" in finished.detail

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -51,9 +51,18 @@ def disturb(root: Path, random: Random) -> None:
     """One thing that a program may do to files."""
     path = root / random.choice(NAMES)
     other = root / random.choice(NAMES)
+
+    def write() -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text(random))
+
+    def write_as_of_old() -> None:
+        path.write_bytes(text(random))
+        os.utime(path, (1, 1))
+
     deeds: list[Callable[[], object]] = [
-        lambda: (path.parent.mkdir(parents=True, exist_ok=True), path.write_bytes(text(random))),
-        lambda: (path.parent.mkdir(parents=True, exist_ok=True), path.write_bytes(text(random))),
+        write,
+        write,
         lambda: path.write_bytes(path.read_bytes() + b"more\n"),
         path.unlink,
         lambda: path.rename(other),
@@ -61,7 +70,7 @@ def disturb(root: Path, random: Random) -> None:
         lambda: path.chmod(random.choice([0o644, 0o755, 0o600])),
         lambda: path.symlink_to(random.choice(["a", "d", "/etc/hostname", "nowhere"])),
         lambda: os.utime(path, (1, 1)),
-        lambda: (path.write_bytes(text(random)), os.utime(path, (1, 1))),
+        write_as_of_old,
     ]
     with suppress(OSError):
         random.choice(deeds)()
@@ -94,7 +103,7 @@ async def test_all_changes_are_listed_and_come_back_or_say_that_they_do_not(
         check(bench, before, bench.events()[known:])
 
 
-def check(bench: Bench, before: Tree, events: list[object]) -> None:
+def check(bench: Bench, before: Tree, events: Sequence[object]) -> None:
     made = [event for event in events if isinstance(event, ChangePrepared)]
     listed = {file.path: file for event in made for file in event.files}
     after = tree(bench.root)
