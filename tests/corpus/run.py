@@ -10,11 +10,16 @@ from typing import Any, NamedTuple
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.corpus.commands import run_command
 from tests.corpus.edits import run_edit
 from tests.corpus.paths import run_path
 
 Case = dict[str, Any]
-KINDS: dict[str, Callable[[Case], dict[str, Any]]] = {"edits": run_edit, "paths": run_path}
+KINDS: dict[str, Callable[[Case], dict[str, Any]]] = {
+    "commands": run_command,
+    "edits": run_edit,
+    "paths": run_path,
+}
 
 
 class Result(NamedTuple):

@@ -3,15 +3,14 @@ from typing import get_args
 
 import pytest
 
-from handrail.policy.commands import read_command
 from handrail.policy.decide import decide
 from handrail.policy.decision import Allow, Ask, Decision, Deny
 from handrail.policy.facts import Action, Facts, PathFacts, kind_of
 from handrail.protocol.values import Mode
+from tests.policy.reading import known
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 CONVERSATION = "can be allowed only in the conversation"
-PYTEST = (("pytest",),)
 
 
 def word(decision: Decision) -> str:
@@ -27,10 +26,15 @@ def write(mode: Mode = "auto", **path: bool) -> Facts:
 
 
 def run(
-    mode: Mode = "auto", text: str = "pytest -q", *, always: bool = False, answerable: bool = True
+    mode: Mode = "auto",
+    text: str = "pytest -q",
+    *,
+    always: bool = False,
+    answerable: bool = True,
+    confined: bool = True,
 ) -> Facts:
-    command = read_command(text)
-    return Facts("run", "run", mode, command=command, allowed=PYTEST, always=always, answerable=answerable)
+    command = known(text)
+    return Facts("run", "run", mode, command=command, always=always, answerable=answerable, confined=confined)
 
 
 def fetch(mode: Mode, *, from_user: bool) -> Facts:
@@ -96,7 +100,7 @@ def test_where_nobody_can_be_asked_nothing_is_asked() -> None:
             action,
             mode,
             path=PathFacts("p", secret=secret),
-            command=read_command(text) if action == "run" else None,
+            command=known(text) if action == "run" else None,
             answerable=False,
         )
         assert not isinstance(decide(facts), Ask)
@@ -107,8 +111,8 @@ def test_where_nobody_can_be_asked_nothing_is_asked() -> None:
     ("facts", "way"),
     [
         (Facts("edit", "write", "ask", path=PathFacts("p"), answerable=False), "--mode edit"),
-        (run("auto", "make all", answerable=False), '--allow "make"'),
-        (run("auto", "a | b", answerable=False), "plain command"),
+        (run("auto", "make all", answerable=False), '--allow "make all"'),
+        (run("auto", "a | b", answerable=False), "command of plain words"),
         (Facts("fetch", "fetch", "auto", answerable=False), "user's own message"),
         (Facts("ask_user", "ask", "auto", answerable=False), "say what was assumed"),
         (Facts("read", "look", "auto", path=PathFacts("p", inside=False), answerable=False), CONVERSATION),

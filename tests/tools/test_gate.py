@@ -155,12 +155,12 @@ async def test_no_answer_is_no_permission(make_bench: MakeBench, says: str, reas
 async def test_always_holds_for_the_same_thing_only(make_bench: MakeBench) -> None:
     bench = make_bench("ask")
     bench.user.says = "always"
-    await bench.call("run", command="true")
-    await bench.call("run", command="true")
-    await bench.call("run", command="true x")
-    assert [asked.summary for asked in bench.user.asked] == ["true", "true x"]
+    await bench.call("run", command="touch a")
+    await bench.call("run", command="touch a")
+    await bench.call("run", command="touch b")
+    assert [asked.summary for asked in bench.user.asked] == ["touch a", "touch b"]
     bench.session.append(ModeSet(mode="explore"))
-    assert refusal(await bench.call("run", command="true")) == "mode_forbids"
+    assert refusal(await bench.call("run", command="touch a")) == "mode_forbids"
 
 
 @pytest.mark.parametrize(
@@ -359,8 +359,10 @@ async def test_allowed_commands_run_unasked_in_auto(make_bench: MakeBench) -> No
     bench = make_bench("auto", allow=("echo",))
     assert (await bench.call("run", command="echo hi")).status == "ok"
     assert bench.user.asked == []
-    await bench.call("run", command="echo hi; echo ho")
-    assert len(bench.user.asked) == 1
+    assert (await bench.call("run", command="echo hi; echo ho")).content.endswith("hi\nho")
+    assert bench.user.asked == []
+    await bench.call("run", command="echo hi; echo $(echo ho)")
+    assert [asked.why for asked in bench.user.asked] == ["the command has a command substitution"]
 
 
 @pytest.mark.promise("CHG-23")

@@ -48,10 +48,12 @@ def _way(facts: Facts) -> str:
             return "Mode edit or auto (--mode edit) would allow it."
         case "run" if facts.network:
             return "A command without network may be allowed."
-        case "run" if facts.command and facts.command.plain:
-            return f'Mode auto with --allow "{facts.command.words[0]}" would allow it.'
+        case "run" if facts.mode != "auto":
+            return "Mode auto (--mode auto) runs commands that are on the list of allowed ones."
+        case "run" if facts.command and facts.command.judged.way:
+            return facts.command.judged.way
         case "run":
-            return "Mode auto with --allow would allow a plain command: no pipes, quotes or variables."
+            return "A command about files of the workspace, in a sandbox, may be allowed."
         case "fetch":
             return "An address that stands in the user's own message needs no asking."
         case _:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from handrail.policy.commands import CommandFacts
+from handrail.policy.commands.judge import Judged
 from handrail.protocol.record import Record
 from handrail.protocol.values import Mode, ToolKind
 
@@ -36,6 +36,13 @@ class PathFacts(Record):
         return self.given or self.path
 
 
+class CommandFacts(Record):
+    """A command as it was judged, and where the paths in it lead."""
+
+    judged: Judged
+    places: tuple[PathFacts, ...] = ()
+
+
 class Facts(Record):
     """All that a decision depends on."""
 
@@ -44,8 +51,6 @@ class Facts(Record):
     mode: Mode
     path: PathFacts | None = None
     command: CommandFacts | None = None
-    allowed: tuple[tuple[str, ...], ...] = ()
-    """Words that an allowed command starts with, one tuple an entry."""
     scope: tuple[str, ...] | None = None
     """What the active intent owns; None where none is active."""
     url_from_user: bool = False
@@ -56,6 +61,8 @@ class Facts(Record):
     """Somebody is there who can be asked."""
     network: bool = False
     """The command wants the network, which the sandbox does not give."""
+    confined: bool = False
+    """Commands run in a sandbox that keeps their writes in the workspace, or the user wants none."""
     confirm: str = ""
     """Why the user has to say yes to this very call, whatever else allows it."""
 

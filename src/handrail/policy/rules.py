@@ -1,19 +1,38 @@
 """The rules: each a pure function of the facts, knowing nothing of the others."""
 
-from handrail.policy.commands import is_allowed
 from handrail.policy.decision import ALLOW, Ask, Decision, deny
-from handrail.policy.facts import Facts, kind_of
+from handrail.policy.facts import CommandFacts, Facts, kind_of
 
 
 def command(facts: Facts) -> Decision:
     """Which commands may run unasked, as far as a mode lets any."""
-    if facts.network:
-        return Ask("the command wants the network")
-    if facts.command is None or is_allowed(facts.command, facts.allowed):
+    if facts.command is None:
         return ALLOW
-    if not facts.command.plain:
-        return Ask("the command has parts that a shell interprets")
-    return Ask(f"`{facts.command.words[0]}` is not on the list of allowed commands")
+    judged = facts.command.judged
+    if judged.denied:
+        message = f"`{judged.denied}` is on the list of commands that never run here: find another way."
+        return deny(facts.tool, "command_not_allowed", message)
+    if facts.network and not judged.network:
+        return Ask("the command wants the network")
+    if judged.problem:
+        return Ask(judged.problem)
+    if where := command_place(facts.command):
+        return Ask(where)
+    if judged.runs_code and not facts.confined:
+        return Ask("it runs code of the workspace, and no sandbox confines it (commands.without_sandbox)")
+    return ALLOW
+
+
+def command_place(command: CommandFacts) -> str:
+    """Which path of a command is asked about, and why; empty where none is."""
+    for place in command.places:
+        if not place.inside:
+            return f"{place.path} is outside the workspace"
+        if place.in_git or place.in_state:
+            return f"{place.path} belongs to {'git' if place.in_git else 'Handrail'}"
+        if place.secret:
+            return f"{place.path} may hold a secret"
+    return ""
 
 
 def somebody_there(facts: Facts) -> Decision:
@@ -29,6 +48,8 @@ def mode(facts: Facts) -> Decision:
     if kind_of(facts) == "safe":
         return ALLOW
     match facts.mode:
+        case "explore" | "plan" if facts.command and facts.command.judged.reads_only and not facts.network:
+            return ALLOW
         case "explore" | "plan":
             message = f"Mode {facts.mode} only reads: say what would be done; the user can switch the mode."
             return deny(facts.tool, "mode_forbids", message, facts.path.path if facts.path else "")

@@ -39,6 +39,14 @@ class Question(NamedTuple):
     options: tuple[str, ...] = ()
 
 
+class Unasked(NamedTuple):
+    """How a command runs that was let through without asking."""
+
+    text: str
+    """The words that were judged, written so that a shell can read nothing else."""
+    network: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a tool has at hand during one call."""
@@ -59,6 +67,8 @@ class Work:
     """What commands do not get."""
     confirmed: bool = False
     """The user said yes to what the tool's `confirmation` named."""
+    unasked: Unasked | None = None
+    """Of a command that the rules let through."""
     held: ExitStack = field(default_factory=ExitStack, compare=False)
     """What is to last until the end of the call is in the log, such as the lock on the workspace."""
 
@@ -120,6 +130,10 @@ class Tool(ABC, Generic[Arguments]):
     def confirmation(self, arguments: Arguments, work: Work) -> str:
         """Why the user has to say yes to this very call, whatever the mode allows; empty where not."""
         return ""
+
+    async def confined(self) -> bool:
+        """Whether what the tool runs can write only in the workspace."""
+        return False
 
     def question(self, arguments: Arguments) -> Question | None:
         """What is asked of the user before the tool runs, if that is what the tool is for."""

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anyio import get_cancelled_exc_class
+from anyio import get_cancelled_exc_class, to_thread
 
-from handrail.policy.commands import read_command
+from handrail.policy.commands.judge import lists_of
 from handrail.policy.decide import decide, nobody_to_ask
 from handrail.policy.decision import ALLOW, Allow, Ask, Deny
-from handrail.policy.facts import Action, Facts, PathFacts
+from handrail.policy.facts import Action, CommandFacts, Facts, PathFacts
 from handrail.protocol.errors import ToolError, ToolRefused
 from handrail.protocol.events import ApprovalAsked, Event, QuestionAsked, TodoCompleted
 from handrail.protocol.ids import new_id
@@ -24,6 +24,7 @@ from handrail.sessions.handle import Session
 from handrail.tools.addresses import is_written
 from handrail.tools.base import Outcome, Question, Tool, Work, error_json
 from handrail.tools.clip import head_and_tail
+from handrail.tools.command_facts import command_facts, unasked
 from handrail.tools.path_facts import path_facts
 from handrail.tools.ports import Asker
 from handrail.tools.reading_arguments import read_arguments
@@ -46,6 +47,8 @@ class Wanted:
     tool: Tool[Any]
     arguments: Value
     work: Work
+    command: CommandFacts | None = None
+    confined: bool = False
 
     @property
     def summary(self) -> str:
@@ -79,6 +82,8 @@ class Gate:
         asker: Asker,
         *,
         allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        without_sandbox: bool = False,
         answerable: bool = True,
         shown_characters: int = 16_000,
         secrets: Secrets = NO_SECRETS,
@@ -87,7 +92,8 @@ class Gate:
         self._workspace = workspace
         self._toolbox = toolbox
         self._asker = asker
-        self._allowed = tuple(tuple(entry.split()) for entry in allow)
+        self._lists = lists_of(allow, deny)
+        self._without_sandbox = without_sandbox
         self._answerable = answerable
         self._shown_characters = shown_characters
         self._secrets = secrets
@@ -146,9 +152,10 @@ class Gate:
         """Bring a call to its end in the log: done, refused, failed or cancelled."""
         try:
             with refusals(call.name):
-                wanted = self._read(call, turn_id)
+                wanted = await self._with_command(self._read(call, turn_id))
                 facts = await self._admit(wanted)
-                wanted = replace(wanted, work=replace(wanted.work, confirmed=bool(facts.confirm)))
+                work = replace(wanted.work, confirmed=bool(facts.confirm), unasked=unasked(facts))
+                wanted = replace(wanted, work=work)
                 if question := wanted.tool.question(wanted.arguments):
                     answer = await self._question(wanted, question)
                     wanted = replace(wanted, work=replace(wanted.work, answer=answer))
@@ -180,6 +187,15 @@ class Gate:
         others = tuple(self._workspace.resolve(path) for path in about.others)
         return replace(wanted, work=replace(wanted.work, place=place, others=others))
 
+    async def _with_command(self, wanted: Wanted) -> Wanted:
+        """The call with what is known of its command, if it has one."""
+        command = wanted.tool.about(wanted.arguments).command
+        if command is None:
+            return wanted
+        known = await to_thread.run_sync(command_facts, command, self._lists, self._workspace)
+        confined = self._without_sandbox or await wanted.tool.confined()
+        return replace(wanted, command=known, confined=confined)
+
     # May it run?
 
     async def _admit(self, wanted: Wanted) -> Facts:
@@ -201,9 +217,9 @@ class Gate:
             action=tool.action,
             mode=self._session.state.mode,
             path=_path_facts(wanted.work, place, tool.action) if (place := wanted.work.place) else None,
-            command=read_command(about.command) if about.command is not None else None,
+            command=wanted.command,
+            confined=wanted.confined,
             network=about.network,
-            allowed=self._allowed,
             url_from_user=about.url is not None and is_written(about.url, user_texts(self._session)),
             always=wanted.key in self._session.state.always,
             answerable=self._answerable,

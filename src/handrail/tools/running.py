@@ -69,6 +69,9 @@ class Run(Tool[RunArguments]):
     def preview(self, arguments: RunArguments, work: Work) -> str:
         return f"{WITH_NETWORK * arguments.network}{arguments.command}"
 
+    async def confined(self) -> bool:
+        return (await self._sandbox.protection()).files
+
     async def run(self, arguments: RunArguments, work: Work) -> Outcome:
         output = Output()
         live = Screen(work.session.live, work.call_id, work.secrets)
@@ -78,11 +81,12 @@ class Run(Tool[RunArguments]):
             live.add(chunk)
             return True
 
-        network = arguments.network
+        unasked = work.unasked
+        network = arguments.network or bool(unasked and unasked.network)
         protection = await self._sandbox.protection()
         environ = without_secrets(os.environ, work.secrets.variables)
         ground = Ground(work.workspace.root, work.workspace.state_folders, environ)
-        words = ["bash", "-c", arguments.command]
+        words = ["bash", "-c", unasked.text if unasked else arguments.command]
         async with (
             self._watched(work).around(work, one_line(arguments.command)) as told,
             self._sandbox.confine(words, ground, network=network) as confined,

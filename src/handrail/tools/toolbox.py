@@ -48,9 +48,7 @@ class Toolbox:
     def names(self, mode: Mode) -> list[str]:
         """Tools that can be of use in a mode."""
         return [
-            name
-            for name, tool in self._tools.items()
-            if mode not in READS_ONLY or tool.action not in ("write", "run")
+            name for name, tool in self._tools.items() if mode not in READS_ONLY or tool.action != "write"
         ]
 
     def specs(self, mode: Mode) -> tuple[ToolSpec, ...]:

@@ -1,0 +1,147 @@
+"""Rust and Go."""
+
+from handrail.policy.commands.rule import rule
+
+CARGO = """
+    -q|--quiet -v|--verbose -r|--release -p|--package=WORD --workspace --all --lib --bins --bin=WORD
+    --examples --example=WORD --tests --test=WORD --benches --bench=WORD --all-targets -F|--features=TEXT
+    --all-features --no-default-features --profile=WORD -j|--jobs=NUMBER --keep-going --locked --offline
+    --frozen --color=WORD --message-format=WORD --exclude=WORD --doc --no-run --no-fail-fast
+    --future-incompat-report --timings
+"""
+CARGO_ASK = (
+    "--config x",
+    "--manifest-path /x/Cargo.toml",
+    "--target-dir /x",
+    "-C /x",
+    "-Z unstable",
+    "--artifact-dir=x",
+    "--out-dir x",
+    "--lockfile-path x",
+    "--target x.json",
+)
+GO = """-v -x -n -race -a -msan -asan -trimpath -tags=WORD -p=NUMBER -mod=WORD -buildvcs=WORD"""
+GO_TEST = f"""
+    {GO} -run=TEXT -bench=TEXT -benchmem -benchtime=WORD -count=NUMBER -cover -covermode=WORD
+    -coverpkg=GO_PACKAGE -coverprofile=ARTEFACT -failfast -json -list=TEXT -parallel=NUMBER -short
+    -shuffle=WORD -skip=TEXT -timeout=WORD -fuzz=TEXT -fuzztime=WORD -vet=WORD -cpu=TEXT -fullpath
+"""
+
+
+def cargo(name: str) -> tuple[str, ...]:
+    return tuple(f"cargo {name} {each}" for each in CARGO_ASK)
+
+
+RULES = (
+    rule(
+        "cargo build",
+        "cargo check",
+        "cargo clippy",
+        options=CARGO,
+        runs_code=True,
+        auto=("cargo build --release", "cargo check", "cargo build -p app --features a,b", "cargo clippy"),
+        ask=(*cargo("build"), *cargo("check"), "cargo build x", "cargo clippy --fix", "cargo check -- -D x"),
+    ),
+    rule(
+        "cargo run",
+        options=CARGO,
+        arguments="TEXT...",
+        after="REST",
+        runs_code=True,
+        auto=("cargo run", "cargo run -- --help", "cargo run -- a b"),
+        ask=(*cargo("run"), "cargo run -- ../x"),
+    ),
+    rule(
+        "cargo test",
+        options=CARGO,
+        arguments="TEXT?",
+        after="REST",
+        runs_code=True,
+        auto=(
+            "cargo test",
+            "cargo test name",
+            "cargo test -- --nocapture",
+            "cargo test -p app name -- --exact",
+        ),
+        ask=(*cargo("test"), "cargo test -- --logfile=/x"),
+    ),
+    rule(
+        "cargo fmt",
+        options="--check -q|--quiet -v|--verbose --all -p|--package=WORD",
+        needs="--check",
+        auto=("cargo fmt --check", "cargo fmt --all --check"),
+        ask=(
+            "cargo fmt",
+            "cargo fmt --check --manifest-path x",
+            "cargo fmt --check -- x",
+            "cargo fmt -- --check",
+        ),
+    ),
+    rule(
+        "go build",
+        style="single",
+        options=GO,
+        arguments="GO_PACKAGE...",
+        runs_code=True,
+        auto=("go build ./...", "go build", "go build -v ./cmd/app"),
+        ask=(
+            "go build -o /x ./...",
+            "go build -toolexec ./x ./...",
+            "go build -toolexec=./x",
+            "go build -overlay x",
+            "go build -modfile=x",
+            "go build -C /x",
+            "go build -ldflags=x",
+            "go build -gcflags=x",
+            "go build -exec x",
+            "go build -compiler gccgo",
+            "go build -pkgdir x",
+        ),
+    ),
+    rule(
+        "go vet",
+        style="single",
+        options=GO,
+        arguments="GO_PACKAGE...",
+        runs_code=True,
+        auto=("go vet ./...",),
+        ask=("go vet -vettool=./x ./...", "go vet -C /x", "go vet -toolexec x"),
+    ),
+    rule(
+        "go test",
+        style="single",
+        options=GO_TEST,
+        arguments="GO_PACKAGE...",
+        runs_code=True,
+        auto=(
+            "go test ./... -run TestFoo",
+            "go test -race -count=1 ./...",
+            "go test -coverprofile=cover.out ./...",
+        ),
+        ask=(
+            "go test -exec ./x ./...",
+            "go test -o x ./...",
+            "go test -toolexec=./x ./...",
+            "go test -coverprofile=main.go ./...",
+            "go test -outputdir=/x",
+            "go test -cpuprofile=a.go",
+            "go test ./... -args -x",
+            "go test -trace=x",
+        ),
+    ),
+    rule(
+        "go run",
+        style="single",
+        options=GO,
+        arguments="GO_PACKAGE REST...",
+        runs_code=True,
+        auto=("go run .", "go run ./cmd/app --port 80", "go run main.go"),
+        ask=(
+            "go run",
+            "go run -exec ./x .",
+            "go run x.invalid/y@latest",
+            "go run -C /x .",
+            "go run -toolexec x .",
+        ),
+    ),
+)

@@ -1,0 +1,160 @@
+"""git, as far as it only looks; it runs hardened, because settings of a repository can name programs."""
+
+from handrail.policy.commands.rule import rule
+
+BEFORE = "GIT_OPTIONAL_LOCKS=0 GIT_NO_LAZY_FETCH=1 GIT_ALLOW_PROTOCOL=none"
+HARDENED = (
+    "--no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null -c safe.bareRepository=explicit "
+    "-c log.showSignature=false -c gpg.program=false -c gpg.ssh.program=false -c gpg.x509.program=false"
+)
+NO_PROGRAMS = "--no-ext-diff --no-textconv --ignore-submodules=dirty"
+
+DIFF = """
+    --stat[=WORD] --numstat --shortstat --summary --dirstat[=WORD] --compact-summary --name-only
+    --name-status --raw -p|-u|--patch -s|--no-patch --patch-with-stat --patch-with-raw -U|--unified=NUMBER
+    -W|--function-context --inter-hunk-context=NUMBER --minimal --patience --histogram --anchored=TEXT
+    --diff-algorithm=WORD --word-diff[=WORD] --word-diff-regex=TEXT --color-words[=TEXT] --color[=WORD]
+    --no-color --color-moved[=WORD] --no-color-moved --no-renames -M|--find-renames[=TEXT]
+    -C|--find-copies[=TEXT] --find-copies-harder -w|--ignore-all-space -b|--ignore-space-change
+    --ignore-space-at-eol --ignore-cr-at-eol --ignore-blank-lines -I|--ignore-matching-lines=TEXT
+    --diff-filter=WORD -S=TEXT -G=TEXT --pickaxe-regex --pickaxe-all -R -a|--text --relative --no-relative
+    --exit-code --quiet --check --no-ext-diff --no-textconv --no-prefix --src-prefix=TEXT --dst-prefix=TEXT
+    --default-prefix --abbrev[=NUMBER] --full-index --binary -z --indent-heuristic --no-indent-heuristic
+"""
+LOG = (
+    DIFF
+    + """
+    --oneline -# -n|--max-count=NUMBER --skip=NUMBER --since|--after|--until|--before=TEXT
+    --author|--committer=TEXT --grep=TEXT -i|--regexp-ignore-case -E|--extended-regexp -F|--fixed-strings
+    -P|--perl-regexp --all-match --invert-grep --graph --decorate[=WORD] --no-decorate --decorate-refs=TEXT
+    --all --branches[=TEXT] --tags[=TEXT] --remotes[=TEXT] --merges --no-merges --first-parent --reverse
+    --follow --format[=FORMAT] --pretty[=FORMAT] --date=TEXT --relative-date --abbrev-commit
+    --no-abbrev-commit --left-right --left-only --right-only --cherry --cherry-pick --cherry-mark
+    --topo-order --date-order --author-date-order --full-history --dense --sparse --simplify-merges
+    --simplify-by-decoration --ancestry-path --boundary --source --no-notes --notes[=WORD] -g|--walk-reflogs
+    --no-walk --parents --children -L=REV -m -c --cc --show-pulls --no-mailmap --use-mailmap --count
+    --exclude=TEXT --not
+"""
+)
+
+RULES = (
+    rule(
+        "git status",
+        options="""
+            -s|--short -b|--branch --show-stash --porcelain[=WORD] --long -u|--untracked-files[=WORD]
+            --ignored[=WORD] -z --ahead-behind --no-ahead-behind --renames
+            --no-renames --find-renames[=TEXT] --column[=WORD] --no-column
+        """,
+        arguments="PATH...",
+        after="PATH",
+        reads_only=True,
+        adds="--ignore-submodules=dirty",
+        auto=("git status", "git status -sb", "git status --porcelain=v2 -uno", "git status -- src"),
+        ask=("git status -v", "git status --por", "git status --config x"),
+    ),
+    rule(
+        "git diff",
+        options=f"{DIFF} --cached --staged --merge-base --base --ours --theirs",
+        arguments="REV...",
+        after="PATH",
+        reads_only=True,
+        adds=NO_PROGRAMS,
+        auto=("git diff", "git diff --stat HEAD~1", "git diff HEAD^ -- a.py", "git diff -U5 --cached"),
+        ask=(
+            "git diff --output=a.py",
+            "git diff --output a.py",
+            "git diff --ext-diff",
+            "git diff --no-index a b",
+        ),
+    ),
+    rule(
+        "git log",
+        options=LOG,
+        arguments="REV...",
+        after="PATH",
+        reads_only=True,
+        adds=NO_PROGRAMS,
+        auto=(
+            "git log -5",
+            "git log --oneline -n 3",
+            "git log --format=%h",
+            "git log -Sx -- a.py",
+            "git log a..b",
+        ),
+        ask=(
+            "git log --output=x",
+            "git log --format=%G?",
+            "git log --show-signature",
+            "git log --ext-diff -p",
+        ),
+    ),
+    rule(
+        "git show",
+        options=LOG,
+        arguments="REV...",
+        after="PATH",
+        reads_only=True,
+        adds=NO_PROGRAMS,
+        auto=("git show", "git show HEAD:src/a.py", "git show --stat abc123"),
+        ask=("git show --textconv HEAD:a", "git show --output=x", "git show --show-signature"),
+    ),
+    rule(
+        "git blame",
+        options="""
+            -b --root --show-stats -L=TEXT -l -t -s -f|--show-name -n|--show-number -e|--show-email -w -p
+            --porcelain --line-porcelain -M[=NUMBER] -C[=NUMBER] --date=TEXT --since=TEXT --abbrev=NUMBER
+        """,
+        arguments="REV...",
+        after="PATH",
+        reads_only=True,
+        adds="--no-textconv",
+        auto=("git blame a.py", "git blame -L 1,5 -- a.py", "git blame HEAD~2 -- a.py"),
+        ask=("git blame --contents /etc/passwd a.py", "git blame --textconv a.py", "git blame -S x a.py"),
+    ),
+    rule(
+        "git branch",
+        options="-a|--all -r|--remotes -v|--verbose --show-current --no-color --color[=WORD] --sort=TEXT",
+        reads_only=True,
+        auto=("git branch", "git branch -a", "git branch -vv", "git branch --show-current"),
+        ask=(
+            "git branch new",
+            "git branch -d x",
+            "git branch -M main",
+            "git branch --ed",
+            "git branch -u o/m",
+        ),
+    ),
+    rule(
+        "git branch --list",
+        "git branch -l",
+        options="-a|--all -r|--remotes -v|--verbose --sort=TEXT --no-color",
+        arguments="TEXT...",
+        reads_only=True,
+        auto=("git branch --list", "git branch --list feature/x", "git branch --list -a"),
+        ask=("git branch --list -D x", "git branch --list --edit-description"),
+    ),
+    rule(
+        "git ls-files",
+        options="""
+            -c|--cached -d|--deleted -m|--modified -o|--others -i|--ignored -s|--stage -u|--unmerged -z -t
+            -v --exclude-standard --directory --no-empty-directory --error-unmatch --full-name
+            -x|--exclude=TEXT
+        """,
+        arguments="PATH...",
+        after="PATH",
+        reads_only=True,
+        auto=("git ls-files", "git ls-files -o --exclude-standard src"),
+        ask=("git ls-files -X /etc/passwd", "git ls-files --with-tree=x"),
+    ),
+    rule(
+        "git rev-parse",
+        options="""
+            --abbrev-ref[=WORD] --short[=NUMBER] --verify -q|--quiet --show-toplevel --show-prefix
+            --symbolic --symbolic-full-name --is-inside-work-tree --show-cdup --all --branches --tags
+        """,
+        arguments="REV...",
+        reads_only=True,
+        auto=("git rev-parse HEAD", "git rev-parse --abbrev-ref HEAD", "git rev-parse --show-toplevel"),
+        ask=("git rev-parse --parseopt", "git rev-parse --sq-quote x", "git rev-parse --resolve-git-dir /x"),
+    ),
+)

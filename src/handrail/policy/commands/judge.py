@@ -1,0 +1,197 @@
+"""What is known of a command before it runs: is every part of it on the list, and known to be harmless?"""
+
+from collections.abc import Iterator, Sequence
+
+from handrail.policy.commands.families.git import BEFORE, HARDENED
+from handrail.policy.commands.kinds import KINDS
+from handrail.policy.commands.known import (
+    DEFAULT,
+    INTERPRETERS,
+    RUNNERS,
+    SAME,
+    WITH_SUBCOMMANDS,
+    Words,
+    rule_for,
+)
+from handrail.policy.commands.rule import NamedPath, Rule
+from handrail.policy.commands.script import Script, Simple, Word, written
+from handrail.protocol.record import Record
+
+DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d\ufe58\ufe63"
+"""What a text editor makes of a hyphen."""
+
+
+class Lists(Record):
+    """Entries by their words: what may run unasked in mode auto, and what never runs."""
+
+    allowed: tuple[Words, ...] = DEFAULT
+    denied: tuple[Words, ...] = ()
+
+
+def lists_of(allow: Sequence[str], deny: Sequence[str] = ()) -> Lists:
+    """The default list with the user's entries, given as text."""
+    return Lists(
+        (*DEFAULT, *(tuple(entry.split()) for entry in allow)), tuple(tuple(each.split()) for each in deny)
+    )
+
+
+class Judged(Record):
+    """A command with all that a decision about it needs, apart from where its paths lead."""
+
+    text: str
+    problem: str = ""
+    """Why it is asked about; empty: every part of it is allowed."""
+    decided: str = ""
+    """The entries and rules that were in force, or the one that had the last word."""
+    way: str = ""
+    """What would change the verdict."""
+    entry: str = ""
+    """The entry that would allow the command, for a user who wants to be asked no more."""
+    denied: str = ""
+    """The entry that forbids it."""
+    paths: tuple[NamedPath, ...] = ()
+    reads_only: bool = False
+    """All it does is known, and it changes nothing."""
+    runs_code: bool = False
+    """It runs programs that the model may have written."""
+    network: bool = False
+    """Its entries give every part of it the network."""
+    runs: str = ""
+    """The text that runs where nobody was asked: the very words that were judged, git hardened."""
+
+
+class _One(Record):
+    """What is known of one simple command."""
+
+    problem: str = ""
+    decided: str = ""
+    way: str = ""
+    entry: str = ""
+    paths: tuple[NamedPath, ...] = ()
+    rule: Rule | None = None
+    words: tuple[Word, ...] = ()
+
+
+def judge(script: Script, lists: Lists) -> Judged:
+    """The verdict about a command that a shell grammar has read."""
+    if script.problem:
+        way = "A command of plain words, joined by &&, ||, ; or |, can be allowed."
+        return Judged(script.text, problem=script.problem, decided="shell grammar", way=way)
+    for command in script.commands:
+        if denied := _entry(_same(command.texts), lists.denied):
+            return Judged(script.text, denied=" ".join(denied), decided=f"denied: {' '.join(denied)}")
+    found = [_one(command, lists) for command in script.commands]
+    if wrong := next((one for one in found if one.problem), None):
+        return Judged(
+            script.text,
+            problem=wrong.problem,
+            decided=wrong.decided,
+            way=wrong.way,
+            entry=wrong.entry if len(found) == 1 else "",
+        )
+    rules = [one.rule for one in found]
+    return Judged(
+        script.text,
+        decided=", ".join(dict.fromkeys(one.decided for one in found)),
+        paths=tuple(path for one in found for path in one.paths),
+        reads_only=all(rule and rule.reads_only for rule in rules),
+        runs_code=any(rule is None or rule.runs_code for rule in rules),
+        network=all(rule and rule.network for rule in rules),
+        runs=_runs(script.commands, found),
+    )
+
+
+def _one(command: Simple, lists: Lists) -> _One:
+    words, texts = _words(command)
+    name = texts[0]
+    if odd := next((text for text in texts if text[:1] in DASHES and text), ""):
+        return _One(
+            f"`{odd}` begins with a dash that is no hyphen", decided="shell grammar", way="Write a hyphen."
+        )
+    entry = _entry(texts, lists.allowed)
+    known = rule_for(texts)
+    if entry is None:
+        wanted = " ".join(texts[: known[0]] if known else _suggested(texts))
+        named = " ".join(texts[:2]) if name in WITH_SUBCOMMANDS else name
+        problem = f"`{named}` is not on the list of allowed commands"
+        return _One(problem, "allowlist", f'`--allow "{wanted}"` or commands.allow would allow it.', wanted)
+    if known is None:
+        return _listed(words, texts, entry)
+    length, rule = known
+    read = rule.read(words[length:])
+    if read.problem and len(entry) > length:
+        # The user named more than the rule knows: what they named is theirs, the rest is the rule's.
+        read = rule.read(words[len(entry) :], whole=False)
+    if read.problem:
+        return _One(read.problem, f"rule: {rule.name}", _exactly(texts), " ".join(texts))
+    return _One(decided=f"rule: {rule.name}", paths=read.paths, rule=rule, words=_run(words, length, rule))
+
+
+def _listed(words: Sequence[Word], texts: Words, entry: Words) -> _One:
+    """A command that the user put on the list and no rule is about: its options are the user's business."""
+    decided, behind = f"allowlist: {' '.join(entry)}", words[len(entry) :]
+    if texts[0] in RUNNERS and behind:
+        problem = f"`{texts[0]}` runs what its words say, and these are not the words of the entry"
+        return _One(problem, decided, _exactly(texts), " ".join(texts))
+    takes_options_first = texts[0] in WITH_SUBCOMMANDS or texts[0] in INTERPRETERS
+    if takes_options_first and len(entry) == 1 and behind and behind[0].text.startswith("-"):
+        problem = f"`{texts[0]}` with `{behind[0].text}` before its first argument"
+        return _One(problem, decided, _exactly(texts), " ".join(texts))
+    if any(word.pattern for word in behind):
+        return _One("a pattern, which file names take the place of", decided, "Name the files.")
+    rest = KINDS["REST"]
+    paths = tuple(NamedPath(path) for word in behind for path in rest.paths(word.text))
+    return _One(decided=decided, paths=paths, words=tuple(words))
+
+
+def _exactly(texts: Words) -> str:
+    return f'`--allow "{" ".join(texts)}"` or the same entry in commands.allow would allow it.'
+
+
+def _suggested(texts: Words) -> Words:
+    """The words of an entry that would cover the command and few others."""
+    if texts[0] in RUNNERS:
+        return texts
+    return texts[:2] if len(texts) > 1 and texts[1].isalpha() else texts[:1]
+
+
+def _entry(texts: Words, entries: Sequence[Words]) -> Words | None:
+    """The entry of the most words that the command begins with."""
+    found = [entry for entry in entries if entry and texts[: len(entry)] == entry]
+    return max(found, key=len, default=None)
+
+
+def _words(command: Simple) -> tuple[tuple[Word, ...], Words]:
+    texts = command.texts
+    same = _same(texts)
+    return (*map(Word, same[:1]), *command.words[1 + len(texts) - len(same) :]), same
+
+
+def _same(texts: Words) -> Words:
+    """The words without what changes nothing, such as `--no-pager`."""
+    for words, meant in SAME.items():
+        if texts[: len(words)] == words:
+            return (*meant, *texts[len(words) :])
+    return texts
+
+
+# What runs
+
+
+def _run(words: Sequence[Word], length: int, rule: Rule) -> tuple[Word, ...]:
+    """The command with the words that keep its program from more than was judged."""
+    first, *others = words[:length]
+    before = map(Word, HARDENED.split()) if first.text == "git" else ()
+    return (first, *before, *others, *map(Word, rule.adds), *words[length:])
+
+
+def _runs(commands: Sequence[Simple], found: Sequence[_One]) -> str:
+    return written(tuple(_as_run(commands, found)))
+
+
+def _as_run(commands: Sequence[Simple], found: Sequence[_One]) -> Iterator[Simple]:
+    for command, one in zip(commands, found, strict=True):
+        words = one.words
+        if words[0].text == "git" and one.rule:
+            words = (*map(Word, BEFORE.split()), *words)
+        yield command.changed(words=words)

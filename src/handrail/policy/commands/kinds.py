@@ -1,0 +1,75 @@
+"""What an argument or the value of an option may be, and which part of it is a path."""
+
+import re
+from collections.abc import Callable
+
+from handrail.protocol.record import Record
+
+PathsIn = Callable[[str], tuple[str, ...]]
+
+
+class Kind(Record):
+    """A pattern that the text must match as a whole, and the paths that stand in it."""
+
+    pattern: re.Pattern[str]
+    paths: PathsIn
+    what: str
+    """For the user: what it has to be."""
+
+
+def no_paths(_text: str) -> tuple[str, ...]:
+    return ()
+
+
+def itself(text: str) -> tuple[str, ...]:
+    return (text,)
+
+
+def around(sign: str) -> PathsIn:
+    """The whole text, and what stands before and behind the first sign."""
+
+    def paths(text: str) -> tuple[str, ...]:
+        before, found, behind = text.partition(sign)
+        return tuple(part for part in ((text, before, behind) if found else (text,)) if part)
+
+    return paths
+
+
+def kind(pattern: str, what: str, paths: PathsIn = no_paths) -> Kind:
+    return Kind(re.compile(pattern, re.DOTALL), paths, what)
+
+
+KINDS = {
+    "TEXT": kind(r"(?!-).*", "text that is no option"),
+    "ANY": kind(r".*", "any text"),
+    "WORD": kind(r"[A-Za-z0-9][A-Za-z0-9_.,:+-]*", "a word"),
+    "NUMBER": kind(r"[+-]?[0-9]+[A-Za-z]{0,2}", "a number"),
+    "MODE": kind(r"[-/]?[0-9A-Za-z+=,]+", "a file mode"),
+    # Several programs read `@file` as a file of further options, and fetch what looks like a URL.
+    "PATH": kind(r"(?![-@]|.*://).*|-", "a path", itself),
+    "FILE": kind(r"(?![-@]|.*://).+", "a path", itself),
+    "TEST": kind(r"(?![-@]|.*://).+", "a path of tests", around("::")),
+    "REV": kind(r"(?!-)[^&]+", "a revision or path", around(":")),
+    # %G checks signatures, by a program that the repository may name.
+    "FORMAT": kind(r"(?!.*%G).*", "a format without %G"),
+    # What a program gets that runs anyway: any option of its own, but no path that leads away.
+    "REST": kind(r".*", "an argument", around("=")),
+    "SCRIPT": kind(r"(?!env$)[A-Za-z0-9][A-Za-z0-9:_./-]*", "the name of a script"),
+    "PACKAGE": kind(
+        r"(?!.*\.(tgz|tar|gz)$)(@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9.^~<>=*+ -]+)?",
+        "a package of the registry",
+    ),
+    "REQUIREMENT": kind(
+        r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?( *(==|>=|<=|~=|!=|<|>) *[A-Za-z0-9.*+!-]+,?)*"
+        r"|\.(/[^@]*)?(\[[A-Za-z0-9._, -]*\])?",
+        "a package of the index or a folder",
+        lambda text: itself(text.partition("[")[0]) if text.startswith(".") else (),
+    ),
+    "PLUGIN_OFF": kind(r"no:[A-Za-z0-9_.-]+", "`no:` and a plugin"),
+    "WARNING": kind(r"(error|ignore|default|always|module|once)", "what to do with warnings"),
+    "INTERPRETER": kind(r"(dev|utf8|importtime|faulthandler)(=[01])?", "a harmless setting"),
+    # A package with a version would be fetched from elsewhere.
+    "GO_PACKAGE": kind(r"(?!-)[^@]+", "a package of the module", itself),
+    "ARTEFACT": kind(r"(?!-)[A-Za-z0-9_./-]+\.(out|cov|prof)", "a coverage or profile file", itself),
+    "REPORT": kind(r"(term|term-missing|no)?(:skip-covered)?", "a report for the terminal"),
+}

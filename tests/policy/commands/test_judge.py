@@ -1,0 +1,134 @@
+import pytest
+
+from handrail.policy.commands.judge import Lists, judge
+from handrail.policy.commands.script import Script, Simple, Word
+from tests.policy.reading import judged
+
+
+@pytest.mark.promise("POL-1")
+@pytest.mark.parametrize("text", ["make build", "make build all", "make build -j4"])
+def test_an_entry_covers_the_commands_that_begin_with_its_words(text: str) -> None:
+    assert judged(text, "make build").problem == ""
+
+
+@pytest.mark.promise("POL-1")
+@pytest.mark.parametrize(
+    "text", ["make buildx", "make", "makex build", "./make build", "MAKE build", "make clean"]
+)
+def test_an_entry_covers_nothing_else(text: str) -> None:
+    assert "not on the list" in judged(text, "make build").problem
+
+
+def test_an_empty_entry_covers_nothing() -> None:
+    assert judged("ls", "", " ", only=True).problem
+
+
+def test_every_command_of_a_list_is_judged() -> None:
+    fine, wrong = Simple((Word("ls"),)), Simple((Word("rm"), Word("x")))
+    for commands in ((fine, wrong), (wrong, fine), (fine, fine, wrong)):
+        assert "`rm`" in judge(Script("", commands), Lists()).problem
+    assert judge(Script("", (fine, fine)), Lists()).problem == ""
+
+
+def test_what_the_grammar_found_is_the_problem() -> None:
+    found = judge(Script("x", problem="the command has a subshell"), Lists())
+    assert (found.problem, found.decided) == ("the command has a subshell", "shell grammar")
+
+
+@pytest.mark.promise("POL-6")
+def test_a_denied_command_is_denied_whatever_allows_it() -> None:
+    found = judged("git push --force", "git push", deny=("git push",))
+    assert found.denied == "git push"
+    two = Script("", (Simple((Word("ls"),)), Simple((Word("git"), Word("--no-pager"), Word("push")))))
+    assert judge(two, Lists(denied=(("git", "push"),))).denied == "git push"
+    assert judged("git pushx", "git pushx", deny=("git push",)).denied == ""
+
+
+# Entries of the user's
+
+
+@pytest.mark.parametrize("text", ["terraform plan -out=x -var a=b", "make -j4 CC=gcc", "node a.js -e x"])
+def test_options_of_a_command_that_the_user_listed_are_the_users_business(text: str) -> None:
+    assert judged(text, "terraform plan", "make", "node").problem == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["env X=1 ls", "bash -c ls", "xargs rm", "sudo ls", "sed -i s/a/b/ f", "timeout 5 ls", "npx x"]
+)
+def test_a_program_that_runs_its_words_is_covered_by_those_very_words_only(text: str) -> None:
+    assert "runs what its words say" in judged(text, text.split(maxsplit=1)[0]).problem
+    assert judged(text, text).problem == ""
+    assert judged(f"{text} more", text).problem
+
+
+@pytest.mark.parametrize(
+    "text", ["git -c x=y push", "npm --prefix /x audit", "node -e x", "docker --host x ps"]
+)
+def test_an_option_before_the_subcommand_is_asked_about(text: str) -> None:
+    assert "before its first argument" in judged(text, text.split(maxsplit=1)[0]).problem
+
+
+def test_a_listed_command_that_has_a_rule_keeps_it_up_to_the_words_of_the_entry() -> None:
+    assert judged("find . -delete", "find").problem
+    assert judged("find . -delete", "find . -delete").problem == ""
+    assert judged("find . -delete -name x", "find . -delete").problem == ""
+    assert judged("find . -delete -exec x", "find . -delete").problem
+    assert judged("npm run build --script-shell x", "npm run build").problem
+
+
+def test_paths_of_a_listed_command_are_looked_up() -> None:
+    found = judged("make -C /tmp/x dir=../y", "make")
+    assert {path.text for path in found.paths} >= {"/tmp/x", "../y"}
+
+
+# What else is known of a command
+
+
+@pytest.mark.parametrize(
+    ("text", "reads_only", "runs_code", "network"),
+    [
+        ("ls -la", True, False, False),
+        ("git log -5", True, False, False),
+        ("mkdir x", False, False, False),
+        ("python a.py", False, True, False),
+        ("npm install", False, True, True),
+        ("npm test", False, True, False),
+        ("make", False, True, False),
+    ],
+)
+def test_it_is_known_what_a_command_may_do(
+    text: str, reads_only: bool, runs_code: bool, network: bool
+) -> None:
+    found = judged(text, "make")
+    assert (found.reads_only, found.runs_code, found.network) == (reads_only, runs_code, network)
+
+
+def test_a_list_only_reads_where_all_of_it_does_and_has_the_network_where_all_of_it_has() -> None:
+    ls, touch = Simple((Word("ls"),)), Simple((Word("touch"), Word("a")))
+    install = Simple((Word("npm"), Word("install")))
+    assert not judge(Script("", (ls, touch)), Lists()).reads_only
+    assert judge(Script("", (install, install)), Lists()).network
+    assert not judge(Script("", (install, ls)), Lists()).network
+
+
+@pytest.mark.promise("POL-7")
+def test_git_runs_hardened_and_the_rest_as_it_was_judged() -> None:
+    found = judged("git --no-pager diff HEAD").runs
+    assert found.startswith("GIT_OPTIONAL_LOCKS=0 ")
+    assert " git --no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null " in found
+    assert found.endswith(" diff --no-ext-diff --no-textconv --ignore-submodules=dirty HEAD")
+    quoted = judge(Script("", (Simple((Word("echo"), Word("it's; $x"))),)), Lists()).runs
+    assert quoted == """echo 'it'"'"'s; $x'"""
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("make all", '--allow "make all"'),
+        ("git push origin", '--allow "git push"'),
+        ("find . -delete", '--allow "find . -delete"'),
+        ("npm audit", '--allow "npm audit"'),
+    ],
+)
+def test_it_is_said_what_would_allow_a_command(text: str, way: str) -> None:
+    assert way in judged(text).way
