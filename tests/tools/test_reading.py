@@ -79,3 +79,10 @@ async def test_secrets_and_files_outside_are_read_only_with_the_users_word(
     assert len(bench.user.asked) == 3
     bench.user.says = "once"
     assert "KEY=1" in (await bench.call("read", path=".env")).content
+
+
+async def test_a_missing_file_is_told_in_words_that_forbid_guessing(bench: Bench) -> None:
+    finished = await bench.call("read", path="missing.py")
+    assert finished.error
+    assert "missing.py does not exist." in finished.error.message
+    assert finished.error.message.endswith("Do not guess its content.")

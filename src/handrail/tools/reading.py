@@ -1,5 +1,7 @@
 """The read tool."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import anyio.to_thread
@@ -36,6 +38,10 @@ class Read(Tool[ReadArguments]):
         return {"path": super().subject(arguments, work)["path"]}
 
     async def run(self, arguments: ReadArguments, work: Work) -> Outcome:
+        with forbidding_guesses():
+            return await self._read(arguments, work)
+
+    async def _read(self, arguments: ReadArguments, work: Work) -> Outcome:
         if image := await anyio.to_thread.run_sync(read_image, work.workspace, work.decided):
             content = f"### {image.image.name} [picture: {image.image.described}]"
             return Outcome(image.image.described, content, images=(image,))
@@ -71,6 +77,17 @@ def read_lines(workspace: Workspace, place: Place, arguments: ReadArguments) -> 
         workspace.read(place)
     last = start + MOST_LINES - 1
     return workspace.lines(place, start, min(end, last) if end else last)
+
+
+@contextmanager
+def forbidding_guesses() -> Iterator[None]:
+    """What is not there is not to be made up."""
+    try:
+        yield
+    except PathProblem as problem:
+        if problem.reason != "file_missing":
+            raise
+        raise PathProblem(f"{problem} Do not guess its content.", problem.reason, problem.path) from problem
 
 
 def _numbered(lines: Lines, most: int) -> tuple[str, int]:
