@@ -12,6 +12,7 @@ from tests.corpus.run import results
 HERE = Path(__file__).parent
 BESIDE = HERE.parents[2] / "shared" / "corpus"
 FILES = [HERE / "edits.jsonl", BESIDE / "edits.jsonl"]
+PATHS = [HERE / "paths.jsonl", BESIDE / "paths.jsonl"]
 
 
 @pytest.mark.promise("CHG-35")
@@ -24,6 +25,14 @@ def test_no_case_that_must_hold_is_wrong_and_few_of_the_others(file: Path) -> No
     should = [result for result in found if result.case["level"] == "should"]
     wrong = [result.case["id"] for result in should if not result.right]
     assert len(wrong) <= len(should) * 0.03, wrong
+
+
+@pytest.mark.promise("POL-21")
+@pytest.mark.parametrize(
+    "file", [file for file in PATHS if file.exists()], ids=lambda file: str(file.parent.name)
+)
+def test_no_path_is_judged_wrong_that_must_not_be(file: Path) -> None:
+    assert [result.case["id"] for result in results("paths", file) if not result.right] == []
 
 
 def test_the_runner_prints_a_line_a_case_and_the_totals(tmp_path: Path) -> None:
