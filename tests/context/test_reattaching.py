@@ -60,6 +60,22 @@ def test_what_the_model_changed_is_shown_on_the_next_turn_and_on_no_later_one(tm
     assert again(state, tmp_path) == Reattached()
 
 
+def test_who_changed_it_is_said_where_it_is_known(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1\n")
+    state = seen(tmp_path, "a.py")
+    old = Workspace(tmp_path).sha256("a.py") or ""
+    (tmp_path / "a.py").write_text("2\n")
+    new = Workspace(tmp_path).sha256("a.py") or ""
+    change = FileChange(path="a.py", op="update", old_sha256=old, new_sha256=new)
+    state.files.apply(
+        ChangePrepared(turn_id="t", change_id="c", call_id="k", files=(change,), by="command"), 1
+    )
+    state.files.apply(ChangeApplied(change_id="c"), 1)
+    assert "a command that you ran" in again(state, tmp_path).text
+    (tmp_path / "a.py").write_text("3\n")
+    assert "somebody else" in again(state, tmp_path).text
+
+
 def test_a_deleted_file_is_said_to_be_deleted_in_words_that_forbid_guessing(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1\n")
     state = seen(tmp_path, "a.py")

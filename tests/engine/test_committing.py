@@ -252,8 +252,6 @@ async def test_each_change_set_is_a_commit_where_the_user_has_set_it_so(root: Pa
     settings = f'[git]\ncommit = "{setting}"\n'
     async with conversation(root, answers, mode="edit", settings=settings) as talk:
         await talk.turn("change them")
-        if setting == "per_change_set":
-            await talk.until(Committed, lambda event: event.files == ("b.txt",))
         ids = [event.change_id for event in talk.all(ChangeApplied)]
     subjects = git(root, "log", "--format=%s").splitlines()
     if setting == "off":
@@ -270,3 +268,26 @@ async def test_a_file_that_may_hold_secrets_is_left_out(root: Path) -> None:
     with pytest.raises(UsageProblem, match="secrets"):
         await commit_files(Workspace(root), [Wanted(".env", None, b"KEY=1\n")], "No\n")
     assert git(root, "log", "--format=%s").split() == ["first"]
+
+
+@pytest.mark.promise("GIT-2")
+async def test_the_commits_of_a_turn_are_made_before_it_has_ended(root: Path) -> None:
+    answers = [rewrite("a.txt", "one\n"), {"text": "ok"}]
+    async with conversation(
+        root, answers, mode="edit", settings='[git]\ncommit = "per_change_set"\n'
+    ) as talk:
+        await talk.turn("change it")
+    assert talk.types[-2:] == ["committed", "turn_finished"]
+
+
+@pytest.mark.promise("GIT-2")
+async def test_what_is_taken_back_later_is_a_commit_too(root: Path) -> None:
+    answers = [rewrite("a.txt", "one\n"), {"text": "ok"}]
+    async with conversation(
+        root, answers, mode="edit", settings='[git]\ncommit = "per_change_set"\n'
+    ) as talk:
+        await talk.turn("change it")
+        await talk.send(Rewind(to=talk.all(ChangeApplied)[0].change_id))
+        await talk.until(Committed)
+    assert git(root, "show", "HEAD:a.txt") == "a.txt\n"
+    assert git(root, "log", "--format=%s").splitlines() == ["Change a.txt", "Change a.txt", "first"]

@@ -14,8 +14,9 @@ AGAIN_CAP = 24_000
 MOST_CHECKED = 50
 """Of the files that the model saw last; changing an older one is refused if it is not what it was."""
 MOST_TOLD = 20
-THEIRS = "[Changed by somebody else since you saw it; base edits on the version shown here:]"
-OURS = "[Changed by you in the last turn; as it is now:]"
+HEAD = "[Changed by {who} since you saw it; as it is now, and edits are to be based on this version:]"
+OWN_HEAD = "[Changed by {who}; as it is now:]"
+WHO = {"command": "a command that you ran", "rollback": "the user, who took changes back"}
 
 
 class Reattached(NamedTuple):
@@ -40,6 +41,14 @@ class Changed(NamedTuple):
     @property
     def by_others(self) -> bool:
         return self.now != self.seen.sha256
+
+    @property
+    def who(self) -> str:
+        """Who changed it, as far as is known."""
+        if not self.by_others:
+            return "you in the last turn"
+        told = self.seen.modified_by if self.seen.current == (self.now or "") else None
+        return WHO.get(told or "", "somebody else")
 
 
 def reattach(
@@ -86,7 +95,7 @@ def _again(changed: Changed, workspace: Workspace, left: int) -> Reattached:
     place = workspace.resolve(path)
     if changed.now is None and not workspace.exists(place):
         text = (
-            f"[{path} was deleted by somebody else since you saw it. Do not guess its content, and do not"
+            f"[{path} was deleted by {changed.who} since you saw it. Do not guess its content, and do not"
             " bring it back unasked.]"
         )
         return Reattached(text, gone=(path,))
@@ -102,7 +111,7 @@ def _again(changed: Changed, workspace: Workspace, left: int) -> Reattached:
 
 
 def _shown(changed: Changed, file: TextFile) -> str:
-    head = THEIRS if changed.by_others else OURS
+    head = (HEAD if changed.by_others else OWN_HEAD).format(who=changed.who)
     return f"{head}\n### {file.path} [hash: {file.sha256[:SHOWN_DIGITS]}]\n{file.text}"
 
 
@@ -118,7 +127,7 @@ def _left_out(changed: Changed, why: str) -> Reattached:
             f"[{path}, changed by you in the last turn [hash: {hash_now}], is not shown: {why}.]"
         )
     text = (
-        f"[{path} was changed by somebody else since you saw it, and is not shown: {why}."
+        f"[{path} was changed by {changed.who} since you saw it, and is not shown: {why}."
         " Read it before editing.]"
     )
     return Reattached(text, stale=(path,))

@@ -83,10 +83,6 @@ class TurnMaker(Protocol):
         """Whether somebody is there who can be asked."""
 
     @property
-    def commits(self) -> bool:
-        """Whether each change set becomes a commit."""
-
-    @property
     def map(self) -> RepositoryMap: ...
 
     def keep_bounded(self, session: Session) -> None: ...
@@ -96,6 +92,9 @@ class TurnMaker(Protocol):
     async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn: ...
 
     async def compacting(self, session: Session) -> Compacting: ...
+
+    async def commit(self, session: Session) -> None:
+        """Commit what was changed, where the user wants that unasked."""
 
 
 def is_withdrawn(waiting: Command, cancel: Cancel) -> bool:
@@ -180,11 +179,8 @@ class Runner:
                     self.session.append(*self._facts(command), take=[number])
             if self.session.state.turn and not self._scope and not self._waits:
                 self._go_on(tasks)  # the word it waited for over a restart has come
-        state = self.session.state
-        if self.maker.commits and state.uncommitted and not (state.turn or self._scope):
-            from handrail.engine.committing import commit_each
-
-            await commit_each(self.session, self.workspace)
+        if not (self.session.state.turn or self._scope):
+            await self.maker.commit(self.session)  # what was taken back, or is of a turn that was cut off
 
     def _cancel(self, why: str) -> None:
         self._why_cancelled = why

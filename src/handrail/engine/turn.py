@@ -1,7 +1,7 @@
 """The turn: ask the model, run what it calls, until it has answered."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from handrail.context.assemble import assemble
 from handrail.context.images import Stored
@@ -39,7 +39,9 @@ class Turn:
         secrets: Secrets,
         compacting: Compacting,
         stored: Stored,
+        settle: Callable[[], Awaitable[None]],
     ) -> None:
+        """`settle` does what is to be done with what was changed, before the turn counts as ended."""
         self.session = session
         self.asking = asking
         self.gate = gate
@@ -51,15 +53,16 @@ class Turn:
         self.secrets = secrets
         self.compacting = compacting
         self.stored = stored
+        self.settle = settle
         self.began = time.monotonic()
         self.waited_before = session.state.turn.waited if session.state.turn else 0.0
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
-        if self._turn.check:
-            self._finish(await self.attempts.until_passed(self._answer))
-        else:
-            self._finish(await self._answer())
+        checked = bool(self._turn.check)
+        ending = await (self.attempts.until_passed(self._answer) if checked else self._answer())
+        await self.settle()
+        self._finish(ending)
 
     async def _answer(self) -> Ending:
         try:

@@ -60,7 +60,6 @@ class Turns:
         self._bell = bell
         self.map = repository_map
         self.answerable = answerable
-        self.commits = settings.git.commit == "per_change_set"
 
     def keep_bounded(self, session: Session) -> None:
         """Drop what nothing needs where the log has outgrown its limit."""
@@ -111,7 +110,15 @@ class Turns:
             ),
             compacting=await self._compacting(session, models, prompt, stored),
             stored=stored,
+            settle=partial(self.commit, session),
         )
+
+    async def commit(self, session: Session) -> None:
+        """Make each change set since the last commit a commit, where the user has set it so."""
+        if self._settings.git.commit == "per_change_set" and session.state.uncommitted:
+            from handrail.engine.committing import commit_each
+
+            await commit_each(session, self._workspace)
 
     async def compacting(self, session: Session) -> Compacting:
         """For a session in which no turn runs."""
