@@ -6,9 +6,9 @@ from itertools import islice
 
 from handrail.policy.commands.judge import Judged, Lists, judge
 from handrail.policy.commands.rule import NamedPath
+from handrail.policy.decide import decide
 from handrail.policy.decision import ALLOW
 from handrail.policy.facts import CommandFacts, Facts
-from handrail.policy.rules import command as command_rule
 from handrail.protocol.errors import PathProblem
 from handrail.tools.base import Unasked
 from handrail.tools.path_facts import path_facts
@@ -34,7 +34,7 @@ def command_facts(text: str, lists: Lists, workspace: Workspace) -> CommandFacts
 
 def unasked(facts: Facts) -> Unasked | None:
     """How a command runs that the rules alone let through; None where the user said yes to its text."""
-    if facts.command is None or command_rule(facts) != ALLOW:
+    if facts.command is None or facts.always or decide(facts) != ALLOW:
         return None
     return Unasked(facts.command.judged.runs, network=facts.command.judged.network)
 

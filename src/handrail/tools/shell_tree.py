@@ -48,6 +48,8 @@ WHAT = {
     "Coprocess": "a coprocess",
     "Disown": "a command in the background",
     "Assigns": "a variable set for the command",
+    "Hdoc": "a here-document",
+    "Dollar": "a `$` before quotes",
 }
 
 

@@ -53,7 +53,7 @@ def test_options_of_a_command_that_the_user_listed_are_the_users_business(text: 
 
 
 @pytest.mark.parametrize(
-    "text", ["env X=1 ls", "bash -c ls", "xargs rm", "sudo ls", "sed -i s/a/b/ f", "timeout 5 ls", "npx x"]
+    "text", ["env X=1 ls", "xargs rm", "sudo ls", "sed -i s/a/b/ f", "timeout 5 ls", "npx x"]
 )
 def test_a_program_that_runs_its_words_is_covered_by_those_very_words_only(text: str) -> None:
     assert "runs what its words say" in judged(text, text.split(maxsplit=1)[0]).problem
@@ -62,10 +62,23 @@ def test_a_program_that_runs_its_words_is_covered_by_those_very_words_only(text:
 
 
 @pytest.mark.parametrize(
-    "text", ["git -c x=y push", "npm --prefix /x audit", "node -e x", "docker --host x ps"]
+    "text",
+    [
+        "git -c x=y push",
+        "bash -c ls",
+        "sh -x a.sh",
+        "npm --prefix /x audit",
+        "node -e x",
+        "docker --host x ps",
+    ],
 )
 def test_an_option_before_the_subcommand_is_asked_about(text: str) -> None:
     assert "before its first argument" in judged(text, text.split(maxsplit=1)[0]).problem
+
+
+def test_an_interpreter_that_the_user_listed_runs_files_and_not_its_input() -> None:
+    assert judged("sh build.sh -v", "sh").problem == ""
+    assert "runs what it is given" in judged("sh", "sh").problem
 
 
 def test_a_listed_command_that_has_a_rule_keeps_it_up_to_the_words_of_the_entry() -> None:

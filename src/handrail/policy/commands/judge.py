@@ -133,6 +133,8 @@ def _listed(words: Sequence[Word], texts: Words, entry: Words) -> _One:
     if texts[0] in RUNNERS and behind:
         problem = f"`{texts[0]}` runs what its words say, and these are not the words of the entry"
         return _One(problem, decided, _exactly(texts), " ".join(texts))
+    if texts[0] in INTERPRETERS and len(texts) == 1:
+        return _One(f"`{texts[0]}` without a file runs what it is given as input", decided, "Name the file.")
     takes_options_first = texts[0] in WITH_SUBCOMMANDS or texts[0] in INTERPRETERS
     if takes_options_first and len(entry) == 1 and behind and behind[0].text.startswith("-"):
         problem = f"`{texts[0]}` with `{behind[0].text}` before its first argument"

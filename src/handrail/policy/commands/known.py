@@ -46,10 +46,16 @@ DEFAULT: tuple[Words, ...] = tuple(
 SAME = {("git", "--no-pager"): ("git",)}
 """Words that mean the same as others at the beginning of a command."""
 WITH_SUBCOMMANDS = frozenset(("git", "npm", "yarn", "pnpm", "pip", "cargo", "go", "ruff", "docker", "uv"))
-INTERPRETERS = frozenset(("node", "deno", "bun", "perl", "ruby", "php", "lua", "python", "python3", "pypy3"))
+INTERPRETERS = frozenset(
+    (
+        *("node", "deno", "bun", "perl", "ruby", "php", "lua", "python", "python3", "pypy3"),
+        *("sh", "bash", "dash", "zsh", "fish", "ksh"),
+    )
+)
+"""Programs that run a file, or else what an option or their input says."""
 RUNNERS = frozenset(
     (
-        *("sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "env", "xargs", "parallel", "sudo", "doas"),
+        *("busybox", "env", "xargs", "parallel", "sudo", "doas"),
         *("su", "nohup", "nice", "ionice", "timeout", "time", "watch", "strace", "ltrace", "gdb", "setsid"),
         *("stdbuf", "chroot", "flock", "eval", "exec", "command", "builtin", "source", ".", "trap", "alias"),
         *("hash", "enable", "coproc", "awk", "gawk", "mawk", "sed", "ssh", "npx", "bunx", "uvx", "pipx"),
