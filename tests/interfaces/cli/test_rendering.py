@@ -51,7 +51,7 @@ it after.
       52 -     return (subtotal + tax) * (1 - discount)
       52 +     return subtotal * (1 - discount) + tax
       53   # end
-  applied   +1 -1
+  applied   +1 -1   /undo takes it back
   run       pytest -q tests/test_totals.py   exit 0 in 0.4 s
     1 passed in 0.04s
 Done: discount is applied before tax; the test passes.

@@ -386,7 +386,7 @@ def test_only_what_nothing_needs_is_dropped_and_only_after_a_yes(workspace: Path
     db.close()
     told = run("storage", cwd=workspace, **small).stdout
     assert "1 session" in told
-    assert "1.0 MB that they may take" in told
+    assert "they may take 1.0 MB" in told
     assert run("storage", "prune", cwd=workspace, **small).returncode == 3
     with terminal("storage", "prune", cwd=workspace, **small) as talk:
         talk.expect("2.0 MB? [y/N]: ")

@@ -77,14 +77,14 @@ def files_in_short(files: "Sequence[FileChange]", unlisted: int = 0) -> str:
     if not files:
         return "no file"
     more = len(files) - 1 + unlisted
-    others = f", {more} more" if more else ""
+    others = f", {more} more file{'s' * (more > 1)}" if more else ""
     return f"{counted(files[0])}{others}"
 
 
 def counted(file: "FileChange") -> str:
     """`src/cart.py +2 -2`; a move with where it leads."""
     name = f"{file.path} -> {file.destination}" if file.destination else file.path
-    return f"{name} +{file.added} -{file.removed}"
+    return f"{name} +{file.added} -{file.removed}" if file.added or file.removed else name
 
 
 def remarks(change: "Change", numbers: Mapping[str, int], todos: "Sequence[Todo]") -> list[str]:
@@ -96,7 +96,7 @@ def remarks(change: "Change", numbers: Mapping[str, int], todos: "Sequence[Todo]
     if change.why:
         told.append(f"why not: {change.why}")
     if prepared.intent:
-        told.append(f"intent: {prepared.intent}")
+        told.append(prepared.intent if prepared.by == "command" else f"intent: {prepared.intent}")
     texts = {todo.id: todo.text for todo in todos}
     told += [f"todo: {texts.get(todo, todo)}" for todo in prepared.todos]
     lost = sum(not file.restorable for file in prepared.files) + prepared.unlisted

@@ -139,8 +139,10 @@ def as_shown(found: Look, command: Rewind | Redo, key: str) -> Rewind | Redo:
 def preview(look: Look, width: int, *, would: bool = True) -> list[Line]:
     """What would be done (or is, at once), what cannot, and what else there is to know."""
     rows = [*wrap(line(headline(look, would=would)), width, "  ")]
-    for file in look.files[:FILES_SHOWN]:
-        rows += file_lines(file, width, redo=isinstance(look.command, Redo))
+    shown = look.files[:FILES_SHOWN]
+    widest = min(PATH_COLUMNS, max((len(file.path) for file in shown), default=0))
+    for file in shown:
+        rows += file_lines(file, width, widest, redo=isinstance(look.command, Redo))
     if len(look.files) > FILES_SHOWN:
         rows.append(line((DIM, f"  … {len(look.files) - FILES_SHOWN} more files")))
     if detail := in_numbers(look.going.event.detail, look.changes):
@@ -176,25 +178,30 @@ def undone(look: Look) -> list[str]:
     ]
 
 
-def file_lines(file: "FilePlan", width: int, *, redo: bool) -> list[Line]:
+def file_lines(file: "FilePlan", width: int, columns: int, *, redo: bool) -> list[Line]:
     """A file with what is undone in it, and whether somebody else has a hand in it."""
     if file.kind in ("conflict", "lost"):
         rows = [line((BOLD, f"  {file.path}"), (BAD, "  stays as it is"))]
         return [*rows, *wrap(line(f"    {file.why}"), width, "    "), *clash_lines(file, width)]
-    head = f"  {fit(file.path, PATH_COLUMNS):<{PATH_COLUMNS if len(file.path) > 20 else 20}}  "
-    added, removed = file.diff.added, file.diff.removed
-    # What is undone is shown as it was done, which is the other way round.
-    counts = f"+{added} -{removed}" if redo else f"+{removed} -{added}"
+    counts = "binary"
+    if not is_binary(file):
+        _, added, removed = file.diff
+        # What is undone is shown as it was done, which is the other way round.
+        counts = f"+{added} -{removed}" if redo else f"+{removed} -{added}"
     what = ""
     if file.then is None:
         what = "   the file goes away"
     elif file.now.data is None:
         what = "   the file comes back"
-    rows = [line(head, counts, (DIM, what))]
+    rows = [line(f"  {fit(file.path, columns):<{columns}}  {counts:<8}", (DIM, what))]
     if file.kind == "merge":
         told = "changed since by you, or another program: merged, no overlap"
         rows += wrap(line((BOLD, f"    {told}")), width, "    ")
     return rows
+
+
+def is_binary(file: "FilePlan") -> bool:
+    return b"\0" in (file.now.data or b"") or b"\0" in (file.then or b"")
 
 
 def clash_lines(file: "FilePlan", width: int) -> list[Line]:
@@ -214,7 +221,8 @@ def diffs_of(look: Look, width: int) -> list[Line]:
     """What would change in each file, in full."""
     rows: list[Line] = []
     for file in look.of_kind("restore", "merge"):
-        rows += [line((BOLD, f"  {file.path}")), *diff_lines(file.diff.text, width)]
+        text = "binary" if is_binary(file) else file.diff.text
+        rows += [line((BOLD, f"  {file.path}")), *diff_lines(text, width)]
     return rows
 
 

@@ -14,6 +14,7 @@ def page(rows: list[Line], *, colour: bool) -> None:
     text = "".join(f"{ansi(row, colour=colour)}\n" for row in rows)
     tall = len(rows) >= shutil.get_terminal_size().lines
     if tall and is_terminal(sys.stdout) and is_terminal(sys.stdin):
-        click.echo_via_pager(text, color=colour)
+        # None lets it ask the pager whether colours pass.
+        click.echo_via_pager(text, color=None if colour else False)
     else:
         print(text, end="")

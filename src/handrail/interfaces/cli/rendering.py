@@ -276,7 +276,8 @@ def tool_finished(event: ToolFinished, known: Known, width: int) -> list[Line]:
     if event.call_id in known.previewed:
         # What it is about stands above, where it was asked.
         word = "" if event.status != "ok" else "applied" if changed else "done"
-        rows = tool_line(word, "", result_of(event), width)
+        back = line((DIM, "   /undo takes it back")) if word == "applied" else ()
+        rows = tool_line(word, "", (*result_of(event), *back), width)
         return rows if changed else rows + body(event.shown, width)
     rows = tool_line(event.tool, known.calls.get(event.call_id, ""), result_of(event), width)
     return rows + body(event.shown, width)

@@ -179,7 +179,7 @@ async def export(talk: "Conversation", argument: str) -> None:
 
 async def show_help(talk: "Conversation", _argument: str) -> None:
     for name, command in COMMANDS.items():
-        usage = f"  {f'/{name} {command.takes}':<20}"
+        usage = f"  {f'/{name} {command.takes}':<22}"
         talk.say(wrap(line((ACCENT, usage), command.help), talk.width, " " * len(usage)))
     keys = "  Alt-Enter: new line   @path: attach a file   Ctrl-C: stop the turn   Ctrl-D: leave"
     talk.say(wrap(line((DIM, keys)), talk.width, "  "))

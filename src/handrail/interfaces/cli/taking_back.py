@@ -24,7 +24,7 @@ from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.options import options_for
 from handrail.interfaces.cli.program import elsewhere, program
 from handrail.interfaces.cli.status_line import ERASE
-from handrail.interfaces.cli.styles import Line, ansi, clean
+from handrail.interfaces.cli.styles import Line, ansi, clean, line, wrap
 from handrail.interfaces.cli.terminal import is_terminal, takes_colour, width_of
 from handrail.protocol.commands import Redo, Rewind
 from handrail.protocol.errors import StorageBusy, Undecided, UsageProblem
@@ -93,7 +93,12 @@ def take_back(given: dict[str, Any], said: Said, wish: Wish) -> int:
     command = agreed(found, said, colour=colour)
     if isinstance(command, int):
         return command
-    tell(anyio.run(doing, command), found, f"{program()} redo{elsewhere(options.workspace)}")
+    try:
+        done = anyio.run(doing, command)
+    except KeyboardInterrupt:
+        print("handrail: It may still be done: `handrail changes` shows whether it was.", file=sys.stderr)
+        raise
+    tell(done, found, f"{program()} redo{elsewhere(options.workspace)}")
     return 0
 
 
@@ -237,7 +242,7 @@ def tell(done: Done, found: Look, redo: str) -> None:
     word = "Redone" if isinstance(done.event, Redone) else "Taken back"
     text = in_numbers(outcome(done.event, done.prepared), found.changes)
     again = "" if isinstance(done.event, Redone) else f" `{redo}` undoes this."
-    print(clean(f"{word}: {text}.{again}"))
+    show(wrap(line(f"{word}: {text}.{again}"), width_of(sys.stdout), "  "), colour=False)
     for copy in done.copies:
         text = f"Somebody wrote to {copy.path} at that moment; what they wrote is in {copy.copy_path}."
         print(clean(f"handrail: {text}"), file=sys.stderr)

@@ -35,35 +35,20 @@ def shown(given: dict[str, Any]) -> None:
             use = app.history.storage()
         spare = use.contents.contents - use.needed.contents
         spare_size = use.contents.size - use.needed.size
+        sessions = f"{use.sessions} session{'s' * (use.sessions != 1)}"
         rows = [
-            (
-                "log",
-                size(use.file_bytes),
-                f"{use.sessions} session{'s' * (use.sessions != 1)}, contents included",
-            ),
-            (
-                "contents",
-                size(use.contents.size),
-                f"{use.contents.contents:,} of {size(use.limit)} that they may take",
-            ),
+            ("log", use.file_bytes, f"all of {sessions}, with the contents below"),
+            ("contents", use.contents.size, f"{use.contents.contents:,}; they may take {size(use.limit)}"),
             (
                 "  needed",
-                size(use.needed.size),
-                f"{use.needed.contents:,} versions of files and pictures: never dropped",
+                use.needed.size,
+                f"{use.needed.contents:,} versions of files, and pictures: they stay",
             ),
-            (
-                "  spare",
-                size(spare_size),
-                f"{spare:,} raw answers and outputs, and what deleted sessions had",
-            ),
-            (
-                "prune",
-                size(use.droppable.size),
-                f"{use.droppable.contents:,} would be dropped by `handrail storage prune`",
-            ),
+            ("  spare", spare_size, f"{spare:,} raw answers, outputs, and what deleted sessions had"),
+            ("prune", use.droppable.size, f"{use.droppable.contents:,} go with `handrail storage prune`"),
         ]
         for name, room, what in rows:
-            print(f"{name:<10} {room:>9}   {what}")
+            print(f"{name:<10} {size(room):>9}   {what}")
 
     anyio.run(run)
 
