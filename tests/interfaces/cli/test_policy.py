@@ -1,0 +1,44 @@
+"""`handrail policy explain`: verdict, rule, and what would change it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.cli.program import run
+
+
+@pytest.mark.promise("POL-24")
+@pytest.mark.parametrize(
+    ("arguments", "verdict", "rule", "way"),
+    [
+        (["--path", "src/a.py"], "ask", "mode", "another mode"),
+        (["--path", "src/a.py", "--mode", "edit"], "allow", "none", "a narrower mode"),
+        (["--path", ".git/config", "--mode", "auto"], "deny", "paths: git", "nothing: no mode"),
+        (["--path", ".env", "--op", "read"], "ask", "paths: secret", "the user's word"),
+        (["--path", ".mcp.json", "--mode", "auto"], "ask", "paths: running file", "the user's word"),
+        (["--path", "../x", "--op", "delete"], "deny", "paths: outside", "nothing: no mode"),
+        (["--path", "a.py", "--mode", "explore"], "deny", "mode", "another mode"),
+    ],
+)
+def test_a_path_is_explained(tmp_path: Path, arguments: list[str], verdict: str, rule: str, way: str) -> None:
+    done = run("policy", "explain", *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, second, third = done.stdout.splitlines()
+    assert first.split()[0] == verdict
+    assert second.split(maxsplit=1) == ["rule", rule]
+    assert third.split(maxsplit=1)[1].startswith(way)
+
+
+def test_many_are_explained_a_line_each(tmp_path: Path) -> None:
+    cases = [{"path": "a.py", "op": "write", "owned_scope": ["b/**"]}, {"path": "x\u0000", "op": "read"}]
+    done = run("policy", "explain", "--jsonl", "-", cwd=tmp_path, stdin="\n".join(map(json.dumps, cases)))
+    scope, invalid = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (scope["path"], scope["verdict"], scope["rule"]) == ("a.py", "deny", "scope")
+    assert (invalid["verdict"], invalid["rule"]) == ("deny", "paths: no path")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"op": "write"}'])
+def test_a_line_that_makes_no_sense_is_told(tmp_path: Path, text: str) -> None:
+    done = run("policy", "explain", "--jsonl", "-", cwd=tmp_path, stdin=text)
+    assert (done.returncode, done.stderr.startswith("handrail: -:1: ")) == (2, True)
