@@ -1,41 +1,59 @@
-"""What would be said to a call, without making it."""
+"""What would become of a command, without running it."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from handrail.policy.explaining import Explained, explain
+from handrail.policy.commands.judge import Lists
+from handrail.policy.decide import decide
+from handrail.policy.decision import Allow, Ask, Deny
 from handrail.policy.facts import Facts
-from handrail.policy.paths import LOOKING
-from handrail.protocol.errors import PathProblem
+from handrail.protocol.record import Record
 from handrail.protocol.values import Mode
-from handrail.tools.path_facts import path_facts
+from handrail.tools.command_facts import command_facts, unasked
 from handrail.workspace.files import Workspace
 
 
-class Explainer:
-    """Explains cases in one folder and mode."""
+class Explained(Record):
+    """A verdict with what decided it."""
 
-    def __init__(self, workspace: Path, state_folders: Sequence[Path], mode: Mode) -> None:
-        self._workspace = Workspace(workspace, tuple(state_folders))
-        self._mode: Mode = mode
+    verdict: Literal["auto", "ask", "deny"]
+    rule: str
+    reason: str = ""
+    way: str = ""
+    """What would change the verdict."""
+    runs: str = ""
+    """The text that would run, where that is not the command as it was given."""
 
-    def explain(self, case: dict[str, Any]) -> Explained:
-        """The verdict about what a case names: a `path` and an `op`, and the `owned_scope` where there is one."""
-        return self._path(str(case["path"]), str(case.get("op", "write")), case.get("owned_scope"))
 
-    def _path(self, given: str, op: str, scope: Sequence[str] | None) -> Explained:
-        looks = op in LOOKING
-        try:
-            place = self._workspace.resolve(given)
-        except PathProblem as problem:
-            reason = f"{problem.reason}: {problem}"
-            return Explained(verdict="deny", rule="paths: no path", reason=reason, way="another path")
-        facts = Facts(
-            tool=op,
-            action="look" if looks else "write",
-            mode=self._mode,
-            path=path_facts(self._workspace.root, place, to_change=not looks),
-            scope=None if scope is None else tuple(scope),
-        )
-        return explain(facts)
+def explain_command(
+    text: str, lists: Lists, workspace: Workspace, mode: Mode, *, confined: bool
+) -> Explained:
+    """What the gate would say to the command in a mode."""
+    known = command_facts(text, lists, workspace)
+    facts = Facts("run", "run", mode, command=known, confined=confined)
+    judged = known.judged
+    match decide(facts):
+        case Allow():
+            runs = unasked(facts)
+            shown = runs.text if runs and runs.text != text else ""
+            return Explained(
+                "auto", judged.decided, way=f'commands.deny = ["{text}"] would forbid it.', runs=shown
+            )
+        case Ask(reason):
+            return Explained("ask", judged.decided or "shell grammar", reason, _way(facts))
+        case Deny(error) if error.reason == "mode_forbids":
+            return Explained(
+                "deny", f"mode {mode}", error.message, "Another mode; `explore` and `plan` only read."
+            )
+        case Deny(error):
+            return Explained("deny", judged.decided, error.message, "An entry of commands.deny forbids it.")
+
+
+def _way(facts: Facts) -> str:
+    """What would let the command run without asking."""
+    if facts.mode in ("ask", "edit"):
+        return f"Mode {facts.mode} asks about every command; mode auto runs those that are allowed."
+    if facts.command and facts.command.judged.way:
+        return facts.command.judged.way
+    if facts.command and facts.command.judged.runs_code and not facts.confined:
+        return "A sandbox (`handrail doctor`), or commands.without_sandbox = true."
+    return "Paths of the workspace that are neither git's, Handrail's nor secret need no asking."
