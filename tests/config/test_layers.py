@@ -173,8 +173,17 @@ def test_the_user_overrules_what_a_workspace_narrowed(load: Load) -> None:
 
 @given(st.sampled_from(keys()), st.integers(0, 10), st.integers(0, 10))
 def test_no_number_from_a_workspace_is_ever_above_the_users(key: str, value: int, current: int) -> None:
-    if key != "mode" and not why_not(key, value, current):
+    if key not in ("mode", "commands.deny") and not why_not(key, value, current):
         assert value <= current
+
+
+def test_a_workspace_may_forbid_commands(load: Load) -> None:
+    loaded = load(
+        '[commands]\ndeny = ["make"]\n', '[commands]\ndeny = ["git push"]\nwithout_sandbox = true\n'
+    )
+    assert loaded.settings.commands.deny == ("make", "git push")
+    assert not loaded.settings.commands.without_sandbox
+    assert [each.key for each in loaded.ignored] == ["commands.without_sandbox"]
 
 
 def test_a_narrower_mode_never_leads_to_a_wider_one() -> None:

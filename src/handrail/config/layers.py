@@ -18,7 +18,7 @@ from handrail.protocol.values import Value
 
 Layer = Literal["default", "user", "workspace", "environment", "flag"]
 
-ADDS_UP = "commands.allow"
+ADD_UP = ("commands.allow", "commands.deny")
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -48,7 +48,7 @@ class LoadedSettings(Record):
 
     settings: Settings
     sources: dict[str, tuple[Source, ...]]
-    """Of every key; of `commands.allow` all that added to it."""
+    """Of every key; of lists that add up all that added to them."""
     ignored: tuple[Ignored, ...] = ()
     brought: tuple[Brought, ...] = ()
     """What the workspace brings that needs trust, as it was when this was loaded."""
@@ -102,10 +102,10 @@ def load_settings(
             if why:
                 ignored.append(Ignored(said.key, said.source.place, why, _shown(said.value)))
                 continue
-        if said.key == ADDS_UP:
-            new = tuple(entry for entry in said.value if entry not in values[ADDS_UP])
-            values[ADDS_UP] += new
-            sources[ADDS_UP] = (*(s for s in sources[ADDS_UP] if s.layer != "default"), said.source)
+        if said.key in ADD_UP:
+            new = tuple(entry for entry in said.value if entry not in values[said.key])
+            values[said.key] += new
+            sources[said.key] = (*(s for s in sources[said.key] if s.layer != "default"), said.source)
         else:
             values[said.key] = said.value
             sources[said.key] = (said.source,)

@@ -13,6 +13,7 @@ NARROWER: dict[Mode, frozenset[Mode]] = {
 }
 """`plan` is not narrower than `ask`: an approved plan goes on in mode `edit`."""
 
+DENIES = ("commands.deny",)
 LOWER_IS_NARROWER = ("limits", "retries", "context")
 
 REASONS = {
@@ -33,6 +34,8 @@ def why_not(key: str, value: Any, current: Any) -> str:
     if key == "mode":
         widens = value not in NARROWER[current]
         return f"it would change the mode from {current} to {value}, which allows more" if widens else ""
+    if key in DENIES:
+        return ""
     if section in LOWER_IS_NARROWER:
         return f"it would raise the limit from {current} to {value}" if value > current else ""
     return REASONS[section]

@@ -55,6 +55,10 @@ class RetrySettings(Value):
 class CommandSettings(Value):
     allow: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Commands, by their first words, that need no asking in mode `auto`; lists of all layers add up."""
+    deny: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Commands, by their first words, that never run, whatever allows them; lists of all layers add up."""
+    without_sandbox: bool = False
+    """Commands that run code of the workspace need no asking in mode `auto` where nothing confines them."""
 
 
 class ContextSettings(Value):

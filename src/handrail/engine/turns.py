@@ -86,6 +86,8 @@ class Turns:
                 self._toolbox,
                 SessionAsker(session, self._bell, answerable=self.answerable),
                 allow=self._settings.commands.allow,
+                deny=self._settings.commands.deny,
+                without_sandbox=self._settings.commands.without_sandbox,
                 answerable=self.answerable,
                 shown_characters=shown_characters(window, most=16_000, share=6),
                 secrets=secrets,

@@ -6,7 +6,7 @@ from handrail.policy import paths, rules
 from handrail.policy.decide import ORDER, Rule
 from handrail.policy.decision import Allow, Ask, Decision, Deny
 from handrail.policy.facts import Facts
-from handrail.protocol.values import Value
+from handrail.protocol.record import Record
 
 NOTHING = "nothing: no mode and no approval allows it"
 WAYS: dict[Rule, str] = {
@@ -19,7 +19,7 @@ WAYS: dict[Rule, str] = {
 }
 
 
-class Explained(Value):
+class ExplainedPath(Record):
     """A verdict, for people and programs."""
 
     verdict: Literal["allow", "ask", "deny"]
@@ -30,15 +30,15 @@ class Explained(Value):
     """What would change it."""
 
 
-def explain(facts: Facts) -> Explained:
+def explain(facts: Facts) -> ExplainedPath:
     """What `decide` says to it, and why."""
     said = [(rule, rule(facts)) for rule in ORDER]
     denied = next((each for each in said if isinstance(each[1], Deny)), None)
     asked = next((each for each in reversed(said) if isinstance(each[1], Ask)), None)
     rule, decision = denied or asked or (None, Allow())
     if rule is None:
-        return Explained(verdict="allow", rule="none", reason="no rule minds it", way=_narrower(facts))
-    return Explained(
+        return ExplainedPath(verdict="allow", rule="none", reason="no rule minds it", way=_narrower(facts))
+    return ExplainedPath(
         verdict="deny" if isinstance(decision, Deny) else "ask",
         rule=_name(rule, facts),
         reason=_reason(decision),

@@ -36,7 +36,7 @@ def explain_command(
             runs = unasked(facts)
             shown = runs.text if runs and runs.text != text else ""
             return Explained(
-                "auto", judged.decided, way=f'commands.deny = ["{text}"] would forbid it.', runs=shown
+                "auto", judged.decided, way="An entry of commands.deny would forbid it.", runs=shown
             )
         case Ask(reason):
             return Explained("ask", judged.decided or "shell grammar", reason, _way(facts))

@@ -1,4 +1,4 @@
-"""`handrail policy explain`: verdict, rule, and what would change it."""
+"""`handrail policy explain`: what the rules say, without anything being done."""
 
 import json
 from pathlib import Path
@@ -8,37 +8,56 @@ import pytest
 from tests.interfaces.cli.program import run
 
 
-@pytest.mark.promise("POL-24")
+@pytest.mark.promise("POL-9")
+def test_a_command_is_explained_with_its_rule_and_what_would_change_it(tmp_path: Path) -> None:
+    asked = run("policy", "explain", "--command", "find . -delete", cwd=tmp_path)
+    assert asked.returncode == 0
+    facts = dict(line.split(maxsplit=1) for line in asked.stdout.splitlines())
+    assert (facts["verdict"], facts["decided"]) == ("ask", "rule: find")
+    assert "`-delete`" in facts["because"]
+    assert '--allow "find . -delete"' in facts["change"]
+    allowed = run(
+        "policy", "explain", "--command", "find . -delete", "--allow", "find . -delete", cwd=tmp_path
+    )
+    assert "verdict  auto" in allowed.stdout
+
+
+@pytest.mark.promise("POL-9")
+def test_many_commands_are_explained_a_line_each(tmp_path: Path) -> None:
+    given = ["ls -la", {"cmd": "rm -rf x"}, {"command": "git status\u2028rm"}, "touch a"]
+    lines = "".join(json.dumps(each) + "\n" for each in given)
+    (tmp_path / "some.jsonl").write_text(lines)
+    for name, stdin in (("some.jsonl", ""), ("-", lines)):
+        done = run("policy", "explain", "--jsonl", name, "--mode", "auto", cwd=tmp_path, stdin=stdin)
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [each["verdict"] for each in found] == ["auto", "ask", "ask", "auto"]
+    assert not (tmp_path / "a").exists()
+
+
+def test_settings_of_the_user_and_denials_of_the_workspace_count(tmp_path: Path) -> None:
+    kept = tmp_path / ".handrail" / "config.toml"
+    kept.parent.mkdir()
+    kept.write_text('[commands]\nallow = ["make"]\ndeny = ["git log"]\n')
+    said = [
+        run("policy", "explain", "--command", text, cwd=tmp_path).stdout for text in ("make x", "git log -5")
+    ]
+    assert [text.split()[1] for text in said] == ["ask", "deny"]
+    assert "commands.deny" in said[1]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "verdict", "rule", "way"),
+    ("arguments", "problem"),
     [
-        (["--path", "src/a.py"], "ask", "mode", "another mode"),
-        (["--path", "src/a.py", "--mode", "edit"], "allow", "none", "a narrower mode"),
-        (["--path", ".git/config", "--mode", "auto"], "deny", "paths: git", "nothing: no mode"),
-        (["--path", ".env", "--op", "read"], "ask", "paths: secret", "the user's word"),
-        (["--path", ".mcp.json", "--mode", "auto"], "ask", "paths: running file", "the user's word"),
-        (["--path", "../x", "--op", "delete"], "deny", "paths: outside", "nothing: no mode"),
-        (["--path", "a.py", "--mode", "explore"], "deny", "mode", "another mode"),
+        ((), "Give --command"),
+        (("--jsonl", "missing"), "cannot be read"),
+        (("--jsonl", "wrong"), "is not JSON"),
+        (("--jsonl", "none"), "has no command"),
     ],
 )
-def test_a_path_is_explained(tmp_path: Path, arguments: list[str], verdict: str, rule: str, way: str) -> None:
+def test_what_cannot_be_explained_is_a_usage_problem(
+    tmp_path: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    (tmp_path / "wrong").write_text("ls -la\n")
+    (tmp_path / "none").write_text("{}\n")
     done = run("policy", "explain", *arguments, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    first, second, third = done.stdout.splitlines()
-    assert first.split()[0] == verdict
-    assert second.split(maxsplit=1) == ["rule", rule]
-    assert third.split(maxsplit=1)[1].startswith(way)
-
-
-def test_many_are_explained_a_line_each(tmp_path: Path) -> None:
-    cases = [{"path": "a.py", "op": "write", "owned_scope": ["b/**"]}, {"path": "x\u0000", "op": "read"}]
-    done = run("policy", "explain", "--jsonl", "-", cwd=tmp_path, stdin="\n".join(map(json.dumps, cases)))
-    scope, invalid = [json.loads(line) for line in done.stdout.splitlines()]
-    assert (scope["path"], scope["verdict"], scope["rule"]) == ("a.py", "deny", "scope")
-    assert (invalid["verdict"], invalid["rule"]) == ("deny", "paths: no path")
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"op": "write"}'])
-def test_a_line_that_makes_no_sense_is_told(tmp_path: Path, text: str) -> None:
-    done = run("policy", "explain", "--jsonl", "-", cwd=tmp_path, stdin=text)
-    assert (done.returncode, done.stderr.startswith("handrail: -:1: ")) == (2, True)
+    assert (done.returncode, problem in done.stderr) == (2, True)

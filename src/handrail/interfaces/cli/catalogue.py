@@ -29,8 +29,8 @@ COMMANDS = {
     "model": Entry("model", "model [NAME]", "show which model answers and why; set or fetch one"),
     "config": Entry("config", "config", "show settings and where they were set, or set one"),
     "storage": Entry("storage", "storage [prune]", "what is kept and the room it takes"),
-    "policy": Entry("policy", "policy explain", "what the rules say to a path, and why"),
     "trust": Entry("trust", "trust", "look at settings that came with it; let them count"),
+    "policy": Entry("policy", "policy explain", "what the rules say to a command or a path, and why"),
     "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do"),
 }
 

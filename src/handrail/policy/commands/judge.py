@@ -152,9 +152,8 @@ def _exactly(texts: Words) -> str:
 
 def _suggested(texts: Words) -> Words:
     """The words of an entry that would cover the command and few others."""
-    if texts[0] in RUNNERS:
-        return texts
-    return texts[:2] if len(texts) > 1 and texts[1].isalpha() else texts[:1]
+    has_subcommand = texts[0] not in RUNNERS and len(texts) > 1 and texts[1].isalpha()
+    return texts[:2] if has_subcommand else texts
 
 
 def _entry(texts: Words, entries: Sequence[Words]) -> Words | None:

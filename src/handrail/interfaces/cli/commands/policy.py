@@ -1,4 +1,4 @@
-"""`handrail policy explain`: what would be said to a call, by which rule, and what would change that."""
+"""`handrail policy`: what the rules say, without anything being done."""
 
 import json
 import os
@@ -10,75 +10,93 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from handrail.interfaces.cli.options import file_named, folder, workspace_option
-from handrail.interfaces.cli.styles import clean
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.values import Mode
 
 if TYPE_CHECKING:
-    from handrail.policy.explaining import Explained
+    from handrail.tools.explaining import Explained
 
-OPERATIONS = ("read", "list", "write", "delete", "move")
-Explain = Callable[[dict[str, Any]], "Explained"]
+GIVE_ONE = "Give --command, or --jsonl with many commands."
 
 
 @click.group()
 def command() -> None:
-    """What the rules say."""
+    """Ask the rules."""
 
 
 @command.command()
-@click.option("--path", "path", metavar="P", help="A file that a call is about.")
-@click.option("--op", type=click.Choice(OPERATIONS), default="write", help="What is done to it.")
+@click.option("--command", "text", metavar="COMMAND", help="A command as a model would give it.")
 @click.option(
-    "--jsonl", metavar="FILE", help='One {"path", "op"} a line, `-` for stdin; answers as JSON lines.'
+    "--jsonl", metavar="FILE", help='Many commands, a JSON string or {"cmd": ...} a line; - is the input.'
 )
-@click.option("--mode", type=click.Choice(get_args(Mode)), help="As if in this mode.")
+@click.option("--mode", type=click.Choice(get_args(Mode)), default="auto", show_default=True)
+@click.option("--allow", metavar="COMMAND", multiple=True, help="An entry as in commands.allow; repeatable.")
 @workspace_option
-def explain(path: str | None, op: str, jsonl: str | None, mode: Mode | None, workspace: str | None) -> int:
-    """Say what would happen, which rule decides, and what would change it. Nothing is done."""
-    explaining = explainer(folder(workspace or "."), mode)
-    if jsonl is not None:
-        for case in cases(jsonl):
-            print(json.dumps({**case, **explaining(case).model_dump()}, ensure_ascii=False))
-        return 0
-    if path is None:
-        raise click.UsageError("Give --path, or --jsonl for many.")
-    show(explaining({"path": path, "op": op}))
-    return 0
+@click.pass_context
+def explain(ctx: click.Context, /, **given: Any) -> None:
+    """The verdict about a command, the rule that decided, and what would change it."""
+    workspace = folder(given["workspace"] or ctx.find_root().params.get("workspace") or ".")
+    explain_one = explainer(workspace, given["mode"], given["allow"])
+    if given["jsonl"]:
+        for each in commands_in(given["jsonl"]):
+            print(json.dumps({"command": each} | as_json(explain_one(each))))
+    elif given["text"] is not None:
+        show(explain_one(given["text"]))
+    else:
+        raise UsageProblem(GIVE_ONE)
 
 
-def explainer(workspace: Path, mode: Mode | None) -> Explain:
-    """What explains a case in a folder, with the settings that hold there."""
+def explainer(workspace: Path, mode: Mode, allow: tuple[str, ...]) -> Callable[[str], "Explained"]:
+    """A function that explains one command with the settings in force here."""
+    import anyio
+
     from handrail.config.layers import load_settings
     from handrail.config.places import find_places
-    from handrail.tools.explaining import Explainer
+    from handrail.policy.commands.judge import lists_of
+    from handrail.tools.explaining import explain_command
+    from handrail.tools.sandbox.sandbox import Sandbox
+    from handrail.workspace.files import Workspace
 
     places = find_places(os.environ)
-    settings = load_settings(places, workspace, environ=os.environ).settings
-    state = (places.data, places.settings.parent)
-    return Explainer(workspace, state, mode or settings.mode).explain
+    commands = load_settings(places, workspace, environ=os.environ).settings.commands
+    lists = lists_of((*commands.allow, *allow), commands.deny)
+    confined = commands.without_sandbox or anyio.run(Sandbox(places.data).protection).files
+    here = Workspace(workspace, state_folders=(places.data, places.settings.parent))
+    return lambda text: explain_command(text, lists, here, mode, confined=confined)
+
+
+def commands_in(name: str) -> Iterator[str]:
+    """The commands of a file or of the input, one a line."""
+    try:
+        lines = sys.stdin.read() if name == "-" else file_named(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageProblem(f"{name} cannot be read: {error}.") from error
+    # Not `splitlines`: a line of JSON may hold characters that end lines elsewhere.
+    for number, line in enumerate(lines.split("\n"), start=1):
+        if line.strip():
+            yield command_of(line, f"{name}:{number}")
+
+
+def command_of(line: str, place: str) -> str:
+    try:
+        given = json.loads(line)
+    except ValueError as error:
+        raise UsageProblem(f'{place} is not JSON. Write a string or {{"cmd": ...}} on each line.') from error
+    found = given.get("cmd", given.get("command")) if isinstance(given, dict) else given
+    if not isinstance(found, str):
+        raise UsageProblem(f'{place} has no command. Write a string or {{"cmd": ...}} on each line.')
+    return found
+
+
+def as_json(explained: "Explained") -> dict[str, str]:
+    return {name: str(getattr(explained, name)) for name in explained.__match_args__}
 
 
 def show(explained: "Explained") -> None:
-    """For a person."""
-    print(f"{explained.verdict:<8} {clean(explained.reason)}")
-    print(f"{'rule':<8} {clean(explained.rule)}")
-    print(f"{'change':<8} {clean(explained.way)}")
+    """One fact a line, those that are empty left out."""
+    for name, value in as_json(explained).items():
+        if value:
+            print(f"{LABELS[name]:<9}{value}")
 
 
-def cases(name: str) -> Iterator[dict[str, Any]]:
-    """What a file asks about, line by line."""
-    try:
-        lines = sys.stdin.readlines() if name == "-" else file_named(name).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"{name} cannot be read: {error}.") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            case = json.loads(line)
-        except ValueError as error:
-            raise UsageProblem(f"{name}:{number}: not JSON ({error}).") from error
-        if not isinstance(case, dict) or not isinstance(case.get("path"), str):
-            raise UsageProblem(f'{name}:{number}: a line is {{"path": "src/a.py", "op": "write"}}.')
-        yield case
+LABELS = {"verdict": "verdict", "rule": "decided", "reason": "because", "way": "change", "runs": "runs"}
