@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import gzip
 import json
+import ssl
 import sys
 import threading
 import time
@@ -162,6 +163,7 @@ class FakeServer:
     models: tuple[str, ...] = ("test-model",)
     listed: Reply | None = None
     """Sent instead of the list of models."""
+    tls: ssl.SSLContext | None = None
     requests: list[Recorded] = field(default_factory=list)
     open_connections: int = 0
     accepted: int = 0
@@ -208,7 +210,7 @@ class FakeServer:
     async def serve(self) -> None:
         """Answer until told to stop."""
         self._stop = asyncio.Event()
-        server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()

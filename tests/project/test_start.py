@@ -6,6 +6,7 @@ import pytest
 LATER = (
     "genai_prices",
     "html.parser",
+    "httpcore2",
     "httpx2",
     "prompt_toolkit",
     "rich",

@@ -11,8 +11,7 @@ from handrail.models.capabilities import Probed, describe, probe
 from handrail.models.connections import EMBEDDED, SCRIPTED, Connection, connections, resolve
 from handrail.protocol.errors import Authenticate
 
-HTTP = ("httpx2", "httpcore2")
-"""The client, and what it imports when it is first used."""
+HTTP = "httpcore2"
 
 Credential = Callable[[str], str | None]
 """The stored key of a connection by its name, or None."""
@@ -65,8 +64,8 @@ async def connect(
 
 def get_ready(reference: str) -> None:
     """Import what asking will need, beside whatever the caller waits for meanwhile, such as the disk."""
-    if reference.partition("/")[0] != SCRIPTED and HTTP[0] not in sys.modules:
-        Thread(target=lambda: [import_module(name) for name in HTTP], daemon=True).start()
+    if reference.partition("/")[0] != SCRIPTED and HTTP not in sys.modules:
+        Thread(target=import_module, args=(HTTP,), daemon=True).start()
 
 
 def find_key(connection: Connection, environment: Mapping[str, str], credential: Credential) -> str:

@@ -3,18 +3,15 @@
 import zlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
+from handrail.models.http_client import Reply
 from handrail.protocol.errors import GiveUp
-
-if TYPE_CHECKING:
-    import httpx2
 
 PIECE_BYTES = 64 * 1024
 GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
-async def plain_bytes(response: "httpx2.Response", host: str) -> AsyncGenerator[bytes, None]:
+async def plain_bytes(response: Reply, host: str) -> AsyncGenerator[bytes, None]:
     """The bytes, however far a few compressed ones unfold: whoever reads can stop after any piece.
 
     Raises zlib.error where they are damaged.
@@ -26,7 +23,7 @@ async def plain_bytes(response: "httpx2.Response", host: str) -> AsyncGenerator[
             "check base_url of the connection, or the proxy in between."
         )
     inflater = zlib.decompressobj(GZIP_OR_ZLIB)
-    async with aclosing(response.aiter_raw()) as raw:
+    async with aclosing(response.pieces()) as raw:
         async for data in raw:
             if encoding == "identity":
                 yield data

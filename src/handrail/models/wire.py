@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -13,6 +13,7 @@ from handrail.models.base import Deadlines, Part, RawBytes
 from handrail.models.clock import Clock
 from handrail.models.connections import Connection
 from handrail.models.foreign import foreign_errors, translate
+from handrail.models.http_client import HttpClient, Reply
 from handrail.models.incoming import Incoming, Reader, StreamRefused
 from handrail.models.inflate import plain_bytes
 from handrail.models.key_scrub import KeyScrub
@@ -26,9 +27,6 @@ from handrail.models.refusals import (
 )
 from handrail.models.sendable import joined
 from handrail.protocol.errors import Authenticate, ConfigProblem, FixRequest, GiveUp, ModelProblem, RetryLater
-
-if TYPE_CHECKING:
-    import httpx2
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 MAX_REFUSAL_BYTES = 64 * 1024
@@ -46,7 +44,7 @@ class Wire:
         self._connection = connection
         self._key = key
         self._headers = headers(connection, key)
-        self._client: httpx2.AsyncClient | None = None
+        self._client: HttpClient | None = None
         self.host = urlsplit(connection.base_url).netloc.rpartition("@")[2]
 
     async def answer(
@@ -114,7 +112,7 @@ class Wire:
         response = await self._send(path, content, clock)
         try:
             chunks = plain_bytes(response, self.host)
-            if response.status_code != 200 or not _streams(response):
+            if response.status != 200 or not _streams(response):
                 async for part in self._refused(response, chunks, clock, asked):
                     yield part
             while (data := await self._next(chunks, clock)) is not None:
@@ -123,20 +121,15 @@ class Wire:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await response.aclose()
 
-    async def _send(self, path: str, content: bytes, clock: Clock) -> "httpx2.Response":
-        import httpx2
-
-        client = self._open()
-        request = client.build_request(
-            "POST",
-            f"{self._connection.base_url}{path}",
-            params=dict(self._connection.query) or None,
-            content=content,
-            headers={"content-type": "application/json"},
-            timeout=httpx2.Timeout(None, connect=clock.deadlines.connect),
-        )
+    async def _send(self, path: str, content: bytes, clock: Clock) -> Reply:
         with anyio.move_on_after(clock.left()):
-            return await client.send(request, stream=True)
+            return await self._open().send(
+                "POST",
+                f"{self._connection.base_url}{path}",
+                query=self._connection.query,
+                content=content,
+                timeout={"connect": clock.deadlines.connect},
+            )
         raise clock.expired(self.host)
 
     async def _next(self, chunks: AsyncIterator[bytes], clock: Clock) -> bytes | None:
@@ -147,7 +140,7 @@ class Wire:
         raise clock.expired(self.host)
 
     async def _refused(
-        self, response: "httpx2.Response", chunks: AsyncIterator[bytes], clock: Clock, asked: Asked
+        self, response: Reply, chunks: AsyncIterator[bytes], clock: Clock, asked: Asked
     ) -> AsyncGenerator[bytes, None]:
         """The body of an answer that is none, for the audit; then what it means is raised."""
         body = bytearray()
@@ -155,15 +148,15 @@ class Wire:
             body += data
             yield data
         scrub = KeyScrub(self._key)
-        refusal = read_refusal(response.status_code, scrub.feed(bytes(body)) + scrub.end())
-        if response.status_code == 200:
+        refusal = read_refusal(response.status, scrub.feed(bytes(body)) + scrub.end())
+        if response.status == 200:
             raise self._not_a_stream(response, refusal, asked)
         found = problem(refusal, asked, response.headers)
         if isinstance(found, FixRequest) and is_unknown_model(refusal):
             found = FixRequest(f"{found} {await self._nearest(asked.model)}")
         raise found
 
-    def _not_a_stream(self, response: "httpx2.Response", refusal: Refusal, asked: Asked) -> ModelProblem:
+    def _not_a_stream(self, response: Reply, refusal: Refusal, asked: Asked) -> ModelProblem:
         try:
             value = json.loads(refusal.raw)
         except (ValueError, RecursionError):
@@ -206,15 +199,17 @@ class Wire:
                 raise RetryLater(f"{self.host} sent a number that cannot be read.") from error
 
     async def _document(self, url: str, seconds: float, content: dict[str, Any] | None) -> bytes:
-        client = self._open()
-        query = dict(self._connection.query) or None
-        method = "POST" if content is not None else "GET"
-        request = client.build_request(method, url, params=query, json=content, timeout=seconds)
-        response = await client.send(request, stream=True)
+        response = await self._open().send(
+            "GET" if content is None else "POST",
+            url,
+            query=self._connection.query,
+            content=None if content is None else _content(content),
+            timeout=dict.fromkeys(("connect", "read", "write", "pool"), seconds),
+        )
         body = bytearray()
         try:
-            if response.status_code != 200:
-                raise RetryLater(f"{url} answered {response.status_code}.")
+            if response.status != 200:
+                raise RetryLater(f"{url} answered {response.status}.")
             async with aclosing(plain_bytes(response, self.host)) as pieces:
                 async for data in pieces:
                     body += data
@@ -225,22 +220,10 @@ class Wire:
                 await response.aclose()
         return bytes(body)
 
-    def _open(self) -> "httpx2.AsyncClient":
-        import httpx2
-
+    def _open(self) -> HttpClient:
         if self._client is None:
-            # A TLS context takes tens of milliseconds, and plain HTTP without redirects never uses one.
-            verify = self._connection.base_url.startswith("https:")
-            try:
-                self._client = httpx2.AsyncClient(
-                    verify=verify,
-                    headers=self._headers,
-                    trust_env=not self._connection.local,
-                    follow_redirects=False,
-                    limits=httpx2.Limits(max_connections=None),
-                )
-            except (ImportError, ValueError) as error:
-                raise GiveUp(f"The proxy that the environment names cannot be used: {error}") from error
+            there = self._connection
+            self._client = HttpClient(there.base_url, self._headers, by_proxy=not there.local)
         return self._client
 
     async def aclose(self) -> None:
@@ -291,6 +274,6 @@ async def _drain(stream: AsyncIterator[bytes]) -> None:
             pass
 
 
-def _streams(response: "httpx2.Response") -> bool:
+def _streams(response: Reply) -> bool:
     kind = response.headers.get("content-type", "")
     return not kind.startswith(("text/html", "application/json"))
