@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import NamedTuple
@@ -132,7 +132,15 @@ async def _git_bytes(
 
 def git_environment(settings: Sequence[Setting]) -> dict[str, str]:
     """The user's environment with the settings in it: unlike `-c`, it takes names with an equals sign."""
-    environ = without_secrets(os.environ) | NO_FETCHING
+    return _with_settings(without_secrets(os.environ) | NO_FETCHING, settings)
+
+
+def quiet_git(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which git commands run no hooks and no monitor of the repository's."""
+    return _with_settings(dict(environ), HARDENED)
+
+
+def _with_settings(environ: dict[str, str], settings: Sequence[Setting]) -> dict[str, str]:
     given = environ.get("GIT_CONFIG_COUNT", "")
     first = int(given) if given.isdecimal() else 0
     for number, (name, value) in enumerate(settings, start=first):

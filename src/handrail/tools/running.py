@@ -8,8 +8,10 @@ import signal
 from dataclasses import replace
 from typing import Annotated, Any
 
+import anyio.to_thread
 from pydantic import Field
 
+from handrail.policy.git_writes import writes_git
 from handrail.protocol.errors import ToolError
 from handrail.protocol.values import Value
 from handrail.sessions.live import Live
@@ -17,12 +19,14 @@ from handrail.tools.base import About, Outcome, Tool, Work
 from handrail.tools.clip import plain
 from handrail.tools.editing import TodoId
 from handrail.tools.environment import without_secrets
+from handrail.tools.git import quiet_git
 from handrail.tools.output import Output
 from handrail.tools.process import Ended, run_process
 from handrail.tools.sandbox.places import Ground
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets
+from handrail.tools.shell_parsing import parse
 from handrail.tools.watching import Told, Watch
 
 MODEL_LIMIT = 3_000
@@ -38,6 +42,7 @@ LOOKS_REFUSED = re.compile(
     re.IGNORECASE,
 )
 """Words of a command that a sandbox may have been in the way of."""
+NO_HOOKS = "[hooks of the repository were not run]"
 
 
 class RunArguments(Value):
@@ -85,7 +90,9 @@ class Run(Tool[RunArguments]):
         network = arguments.network or bool(unasked and unasked.network)
         protection = await self._sandbox.protection()
         environ = without_secrets(os.environ, work.secrets.variables)
-        ground = Ground(work.workspace.root, work.workspace.state_folders, environ)
+        git = await anyio.to_thread.run_sync(is_gits_own, arguments.command)
+        environ = quiet_git(environ) if git else environ
+        ground = Ground(work.workspace.root, work.workspace.state_folders, environ, git=git)
         words = ["bash", "-c", unasked.text if unasked else arguments.command]
         async with (
             self._watched(work).around(work, one_line(arguments.command)) as told,
@@ -103,6 +110,7 @@ class Run(Tool[RunArguments]):
             ended = ended._replace(code=signal_of(ended.code), left_running=False)
         output.change(work.secrets.hide_bytes)
         outcome = outcome_of(ended, output, arguments.timeout)
+        outcome = with_note(outcome, NO_HOOKS) if git and outcome.status == "ok" else outcome
         return with_changes(with_sandbox(outcome, protection, network=network), told)
 
     def _watched(self, work: Work) -> Watch:
@@ -183,6 +191,16 @@ def with_sandbox(outcome: Outcome, protection: Protection, *, network: bool) -> 
         content = "\n".join(filter(None, (content, protection.told(network=network))))
     summary = f"{outcome.summary}, {protection.title(network=network)}"
     return replace(outcome, summary=summary, content=content)
+
+
+def with_note(outcome: Outcome, note: str) -> Outcome:
+    """The outcome with a line for the model."""
+    return replace(outcome, content=f"{outcome.content}\n{note}")
+
+
+def is_gits_own(command: str) -> bool:
+    """Whether the command is nothing but git's own work on `.git`; waits for the shell grammar."""
+    return "git" in command and writes_git(parse(command))
 
 
 def with_changes(outcome: Outcome, told: Told) -> Outcome:

@@ -333,3 +333,25 @@ async def test_nothing_is_left_in_the_temp_folder(
 async def test_a_command_that_is_not_there_says_so(room: Room) -> None:
     ended, _ = await room.run("no-such-command")
     assert ended.code == 127
+
+
+@pytest.mark.promise("SAND-3")
+async def test_policy_files_and_what_git_is_a_link_to_are_as_safe(room: Room) -> None:
+    (room.workspace / ".git").rename(room.workspace / "store")
+    (room.workspace / ".git").symlink_to("store")
+    (room.workspace / ".orchestration").mkdir()
+    (room.workspace / ".intentignore").write_text("INT-1\n")
+    said = await room.tries(
+        """
+say(
+    hook=tried(lambda: write("store/hooks/pre-commit")),
+    ignored=tried(lambda: write(".intentignore")),
+    removed=tried(lambda: os.unlink(".intentignore")),
+    intents=tried(lambda: write(".orchestration/active_intents.yaml")),
+    replaced=tried(lambda: write("new") and os.replace("new", ".intentignore")),
+)
+"""
+    )
+    if room.protection.git:
+        assert not {"written", None} & set(said.values()), said
+        assert (room.workspace / ".intentignore").read_text() == "INT-1\n"

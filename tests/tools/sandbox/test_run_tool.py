@@ -1,5 +1,6 @@
 """The run tool and its sandbox."""
 
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -49,3 +50,57 @@ async def test_always_for_a_command_does_not_give_it_the_network(make_bench: Mak
     for network in (False, True, False, True):
         await bench.call("run", command="true", network=network)
     assert [asked.summary for asked in bench.user.asked] == ["true", "with network: true"]
+
+
+def repository(bench: Bench) -> None:
+    """A repository with a hook that leaves a trace."""
+    git = ["git", "-C", str(bench.root)]
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True, timeout=30)
+    for name, value in {"user.name": "Ada", "user.email": "ada@example.org"}.items():
+        subprocess.run([*git, "config", name, value], check=True, timeout=30)
+    hook = bench.root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch hooked\n")
+    hook.chmod(0o755)
+    (bench.root / "a.txt").write_text("one\n")
+
+
+def subjects(bench: Bench) -> bytes:
+    """What the commits are about."""
+    words = ["git", "-C", str(bench.root), "log", "--format=%s"]
+    return subprocess.run(words, check=True, capture_output=True, timeout=30).stdout
+
+
+@pytest.mark.promise("SAND-11")
+async def test_git_can_commit_and_runs_no_hooks(bench: Bench) -> None:
+    repository(bench)
+    before = (bench.root / ".git" / "config").read_bytes()
+    finished = await bench.call("run", command='git add a.txt && git commit -qm "The first"')
+    assert finished.status == "ok", finished.content
+    assert "hooks of the repository were not run" in finished.content
+    assert subjects(bench) == b"The first\n"
+    assert not (bench.root / "hooked").exists()
+    assert (bench.root / ".git" / "config").read_bytes() == before
+
+
+@pytest.mark.promise("SAND-11")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git config core.pager evil",
+        "git add a.txt && echo evil > .git/hooks/pre-push",
+        "echo evil > .git/config",
+        "mv .git/config x",
+        "rm -r .git/hooks",
+    ],
+)
+async def test_what_makes_git_run_programs_is_not_changed_by_a_command(bench: Bench, command: str) -> None:
+    if not working()[0].git:
+        assert ".git and .handrail can be written" in working()[0].missing
+        return
+    repository(bench)
+    config, hooks = bench.root / ".git" / "config", bench.root / ".git" / "hooks"
+    before = (config.read_bytes(), sorted(hooks.iterdir()))
+    finished = await bench.call("run", command=command)
+    assert finished.status == "failed"
+    assert (config.read_bytes(), sorted(hooks.iterdir())) == before

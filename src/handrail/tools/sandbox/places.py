@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from handrail.workspace.names import STATE_FILES, STATE_FOLDERS
+from handrail.workspace.names import GIT, STATE_FILES, STATE_FOLDERS
 
-PROTECTED = (".git", *STATE_FOLDERS, *STATE_FILES)
+PROTECTED = (GIT, *STATE_FOLDERS, *STATE_FILES)
 """In the workspace, readable but not writable."""
+MAKES_GIT_RUN = ("config", "config.worktree", "hooks", "info", "commondir", "modules", "worktrees")
+"""Of `.git`, what says which programs git runs, here or in submodules and worktrees."""
 
 SECRET_IN_HOME = (
     ".ssh",
@@ -76,6 +78,8 @@ class Ground(NamedTuple):
     state: tuple[Path, ...]
     """Handrail's own folders."""
     environ: Mapping[str, str]
+    git: bool = False
+    """The command is git's own work: it may write `.git`, apart from what makes git run programs."""
 
 
 def hidden(ground: Ground) -> tuple[str, ...]:
@@ -86,9 +90,13 @@ def hidden(ground: Ground) -> tuple[str, ...]:
 
 
 def protected(ground: Ground) -> tuple[str, ...]:
-    """What exists in the workspace and cannot be written."""
-    paths = (ground.workspace / name for name in PROTECTED)
-    return tuple(str(path) for path in paths if path.exists() and not path.is_symlink())
+    """What exists in the workspace and cannot be written; of a link, what it leads to in the workspace."""
+    names = [name for name in PROTECTED if name != GIT or not ground.git]
+    if ground.git:
+        names += [f"{GIT}/{name}" for name in MAKES_GIT_RUN]
+    root = os.path.realpath(ground.workspace)
+    found = {os.path.realpath(f"{root}/{name}") for name in names if os.path.exists(f"{root}/{name}")}
+    return tuple(sorted(path for path in found if path.startswith(f"{root}/")))
 
 
 def needed(ground: Ground) -> tuple[str, ...]:

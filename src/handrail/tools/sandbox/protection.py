@@ -11,6 +11,9 @@ ADVICE = {
 }
 
 
+NOT_IN_GIT = ", not in .git; git add, commit and the like work where nothing else is in the command"
+
+
 class Protection(Value):
     """Each fact is what a program saw that was run in the sandbox, not what a manual says."""
 
@@ -56,7 +59,7 @@ class Protection(Value):
         """What a model needs to know when the sandbox may have been in its way."""
         rules = []
         if self.files:
-            rules.append("writes only inside the workspace" + (", not in .git" if self.git else ""))
+            rules.append("writes only inside the workspace" + (NOT_IN_GIT if self.git else ""))
         if self.tcp and not network:
             rules.append("no network")
         return f"[sandbox: {'; '.join(rules)}]" if rules else ""
