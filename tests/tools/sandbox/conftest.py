@@ -20,3 +20,9 @@ def working() -> tuple[Protection, ...]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "protection" in metafunc.fixturenames:
         metafunc.parametrize("protection", working(), ids=lambda found: found.name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def looked() -> None:
+    """Look before the loop of the first test runs, also where only one file is run."""
+    working()
