@@ -4,7 +4,7 @@ A plan walks each file from what it is now back through the change sets, newest 
 set made of it, somebody else changed it: then what the set did is merged out of it, for the user to accept.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -58,6 +58,8 @@ class Plan:
     files: tuple[FilePlan, ...]
     """Those that would change, or cannot."""
     emptied: tuple[str, ...] = ()
+    paths: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """{change set: what it touched}"""
 
     @property
     def conflicts(self) -> tuple[FileConflict, ...]:
@@ -78,6 +80,7 @@ def plan_back(log: Log, workspace: Workspace, changes: Sequence[ChangePrepared],
         tuple(change.change_id for change in changes),
         tuple(plan for plan in plans if plan),
         tuple(dict.fromkeys(folders)),
+        {change.change_id: frozenset(step.path for step in steps_of(change)) for change in changes},
     )
 
 
@@ -108,7 +111,9 @@ def back(
         )
     if not files:
         return None
-    origin = Origin(turn_id=turn_id, call_id=call_id, by="rollback", takes_back=plan.takes_back)
+    # What is left as it is, with all of its files, was not taken back.
+    taken = tuple(each for each in plan.takes_back if not plan.paths[each] <= set(leave))
+    origin = Origin(turn_id=turn_id, call_id=call_id, by="rollback", takes_back=taken)
     return ChangeSet(tuple(_edit(file) for file in files), origin, hard_links_agreed=True)
 
 

@@ -10,7 +10,7 @@ from handrail.engine.rewinding import plan_of
 from handrail.protocol.commands import Redo, Rewind
 from handrail.protocol.events import ChangePrepared, Redone, Rewound
 from handrail.protocol.values import FileChange
-from handrail.sessions.changes import Change, changes_of, find_change
+from handrail.sessions.changes import Change, changes_of, find_change, message_of_turn
 from handrail.sessions.handle import Session
 from handrail.sessions.storage_use import StorageUse, prune, storage_use
 from handrail.storage.blobs import Room
@@ -66,6 +66,10 @@ class History:
     def find(self, session_id: str, change: str = "") -> Change:
         """A change set, named by its number, its id or the end of that; the last when empty."""
         return find_change(self.changes(session_id), change)
+
+    def before_turn(self, session_id: str, number: int) -> Rewind:
+        """The rewind to before a turn, of files and conversation."""
+        return Rewind(to=message_of_turn(self._log, session_id, number), conversation=True)
 
     def show(self, session_id: str, change: str = "") -> ShownChange:
         """The same with its diffs."""

@@ -139,6 +139,18 @@ def point_before(log: Log, session_id: str, to: str) -> Point:
     raise UsageProblem(f"No message of this session has the id {to!r}.")
 
 
+def message_of_turn(log: Log, session_id: str, number: int) -> str:
+    """The id of the message that began a turn."""
+    message_id = ""
+    for one in _spoken(log, session_id):
+        match one.event:
+            case UserMessage(steering=False) as message:
+                message_id = message.message_id
+            case TurnStarted() as turn if turn.number == number:
+                return message_id
+    raise UsageProblem(f"There is no turn {number} in this session.")
+
+
 def _applied(found: dict[str, Change], change: Change) -> None:
     change.status = "applied"
     for each in change.prepared.takes_back:

@@ -175,6 +175,18 @@ def test_a_rewind_of_the_conversation_leaves_files_alone(workspace: Path, cart: 
     assert cart.read_text() == FIRST
 
 
+@pytest.mark.promise("BACK-2")
+def test_a_rewind_to_before_a_turn(workspace: Path, cart: Path, model: str) -> None:
+    said(workspace, model, "hello", "--session", "")
+    assert run("rewind", "--turn", "9", cwd=workspace).returncode == 2
+    assert run("rewind", "1", "--turn", "2", cwd=workspace).returncode == 2
+    alone = run("rewind", "--turn", "3", "--both", "--yes", cwd=workspace)
+    assert (alone.returncode, cart.read_text()) == (0, SECOND), alone.stderr
+    assert "the conversation goes on after 2 turns" in alone.stdout
+    done = run("rewind", "--turn", "2", "--files", "--yes", cwd=workspace)
+    assert (done.returncode, cart.read_text()) == (0, FIRST), done.stderr
+
+
 @pytest.mark.promise("BACK-3")
 def test_a_merge_is_taken_only_where_it_is_accepted(workspace: Path, cart: Path) -> None:
     mine = by_hand(cart)
@@ -208,6 +220,8 @@ def test_what_cannot_be_merged_stays_and_the_rest_goes_back(workspace: Path, car
     assert done.returncode == 0, done.stderr
     assert not (workspace / "new").exists()
     assert cart.read_text() == mine
+    statuses = [each["status"] for each in listed(workspace)]
+    assert statuses == ["applied", "taken back", "applied", "applied"], "what was left is said to be gone"
 
 
 @pytest.mark.promise("BACK-4")

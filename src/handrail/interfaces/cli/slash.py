@@ -209,7 +209,7 @@ COMMANDS = {
     "changes": Slash("[N]", "what was changed in this session, or change N in full", slash_changes.changes),
     "diff": Slash("[N]", "what the changes, or those from N on, amount to now", slash_changes.diff),
     "undo": Slash("[N]", "take back the last change, or change N alone", slash_changes.undo),
-    "rewind": Slash("N", "go back to before change N: files, conversation or both", slash_changes.rewind),
+    "rewind": Slash("N|turn N", "go back to before it: files, conversation or both", slash_changes.rewind),
     "redo": Slash("", "undo the last /undo or /rewind", slash_changes.redo),
     "todos": Slash("[done ID]", "the plan of this session", show_todos),
     "continue": Slash("", "let the model go on after a stop", go_on),

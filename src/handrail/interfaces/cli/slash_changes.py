@@ -1,5 +1,6 @@
 """Slash commands about changes: what was done, and taking it back."""
 
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from handrail.interfaces.cli.conversation import Conversation
 
 LISTED = 15
+TURN = re.compile(r"turn\s+(\d{1,6})")
 SHOWN_LINES = 400
 
 
@@ -66,10 +68,14 @@ async def redo(talk: "Conversation", _argument: str) -> None:
 
 async def rewind(talk: "Conversation", argument: str) -> None:
     session_id = resting(talk)
+    history, turn = talk.app.history, TURN.fullmatch(argument)
     if not argument:
-        raise UsageProblem("Say /rewind N, to go back to before change N; /changes lists them.")
-    to = argument if argument.startswith("m_") else talk.app.history.find(session_id, argument).id
-    ask(talk, look(talk.app, session_id, Rewind(to=to, files=True, conversation=True)))
+        raise UsageProblem("Say /rewind N, to before change N (/changes lists them), or /rewind turn N.")
+    if turn:
+        wish = history.before_turn(session_id, int(turn[1]))
+    else:
+        wish = Rewind(to=history.find(session_id, argument).id, conversation=True)
+    ask(talk, look(talk.app, session_id, wish))
 
 
 async def at_once(talk: "Conversation", found: Look) -> None:

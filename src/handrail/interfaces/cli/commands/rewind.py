@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("change", metavar="ID")
+@click.argument("change", metavar="[ID]", default="")
+@click.option("--turn", type=click.IntRange(min=1), help="Instead of ID: to before this turn.")
 @click.option("--files", "part", flag_value="files", help="Files go back, the conversation goes on.")
 @click.option("--conversation", "part", flag_value="conversation", help="The conversation, not the files.")
 @click.option("--both", "part", flag_value="both", help="Both.")
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @workspace_option
 def command(
     change: str,
+    turn: int | None,
     part: Part | None,
     yes: bool,
     *,
@@ -32,17 +34,21 @@ def command(
     session: str,
     **given: Any,
 ) -> int:
-    """Go back to before change set ID: it and all later ones are undone. `handrail redo` undoes that.
+    """Go back to before change set ID, or before a turn: that and all later ones are undone.
 
     ID is a number from `handrail changes`, an id, the end of one, or the id of a message. What would be done
     is shown first. What you or others wrote since is never lost: where it does not overlap it is merged, and
-    where it does the file stays as it is.
+    where it does the file stays as it is. `handrail redo` undoes a rewind.
     """
+    if bool(change) == bool(turn):
+        raise click.UsageError("Say where to: a number from `handrail changes`, or --turn N.")
     if yes and not part:
         raise click.UsageError("--yes has to know what goes back: say --files, --conversation or --both.")
     said = Said(session, part, yes=yes, dry_run=dry_run, accept=accept, leave=leave)
 
     def wish(app: "App", session_id: str) -> Rewind | Redo:
+        if turn:
+            return app.history.before_turn(session_id, turn)
         to = change if change.startswith("m_") else app.history.find(session_id, change).id
         return Rewind(to=to, files=True, conversation=True)
 
