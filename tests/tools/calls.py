@@ -22,6 +22,7 @@ from handrail.protocol.values import Mode, ToolCall
 from handrail.sessions.handle import Session, recorded
 from handrail.storage.recovery import open_log
 from handrail.tools.gate import Gate
+from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
@@ -129,6 +130,7 @@ def open_bench(
     allow: tuple[str, ...] = (),
     answerable: bool = True,
     secrets: Secrets = NO_SECRETS,
+    sandbox: Sandbox | None = None,
 ) -> Bench:
     """A workspace `folder/work`, a log beside it, and a gate between the two."""
     root = folder / "work"
@@ -136,5 +138,6 @@ def open_bench(
     session = open_session(folder / "log", root, mode, text)
     workspace = Workspace(root, state_folders=(folder / "log",))
     user = User(session)
-    gate = Gate(session, workspace, Toolbox(), user, allow=allow, answerable=answerable, secrets=secrets)
+    tools = Toolbox(sandbox)
+    gate = Gate(session, workspace, tools, user, allow=allow, answerable=answerable, secrets=secrets)
     return Bench(session, workspace, user, gate, "t_1")

@@ -1,0 +1,202 @@
+"""What is gathered of a command, and what runs where nobody is asked."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail.policy.commands.judge import Lists, lists_of
+from handrail.policy.decide import decide
+from handrail.policy.decision import ALLOW, Ask
+from handrail.policy.facts import Facts
+from handrail.tools.command_facts import MOST_FILES, command_facts, unasked
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.workspace.files import Workspace
+from tests.tools.calls import Bench
+
+MakeBench = Callable[..., Bench]
+
+
+def why(text: str, root: Path, lists: Lists | None = None) -> str:
+    """Why the command is asked about in mode auto, in a sandbox; empty where it is not."""
+    known = command_facts(text, lists or Lists(), Workspace(root))
+    decision = decide(Facts("run", "run", "auto", command=known, confined=True))
+    return decision.reason if isinstance(decision, Ask) else "" if decision == ALLOW else "denied"
+
+
+@pytest.mark.promise("POL-10")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("cat a.py", ""),
+        ("cat ../x", "outside the workspace"),
+        ("cat /etc/passwd", "outside the workspace"),
+        ("cat link/x", "outside the workspace"),
+        ("cat .env", "may hold a secret"),
+        ("cat sub/../.env", "may hold a secret"),
+        ("cat innocent", "may hold a secret"),
+        ("ls .git", "belongs to git"),
+        ("touch .git/hooks/x", "belongs to git"),
+        ("touch .GIT/x", "belongs to git"),
+        ("mkdir .handrail/x", "belongs to Handrail"),
+        ("touch .orchestration/x", "belongs to Handrail"),
+        ("git diff -- ../x", "outside the workspace"),
+        ("git show HEAD:.env", "may hold a secret"),
+        ("git diff /etc/passwd /etc/group", "outside the workspace"),
+        ("python link/x.py", "outside the workspace"),
+        ("python a.py --to=/etc/x", "outside the workspace"),
+        ("pytest ../x.py::test_a", "outside the workspace"),
+        ("pip install -r ../r.txt", "outside the workspace"),
+        ("pip install ./link/x", "outside the workspace"),
+        ("grep -f .env x", "may hold a secret"),
+        ("find . -newer /etc/passwd", "outside the workspace"),
+    ],
+)
+def test_paths_of_a_command_are_followed_to_where_they_lead(tmp_path: Path, text: str, reason: str) -> None:
+    root = tmp_path / "ws"
+    for folder in (root / ".git", root / "sub", tmp_path / "elsewhere"):
+        folder.mkdir(parents=True)
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    (root / ".env").write_text("A=b\n")
+    (root / "innocent").symlink_to(".env")
+    found = why(text, root)
+    assert reason in found
+    assert bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("files", "text", "reason"),
+    [
+        (("a.py", "b.py"), "ls *.py", ""),
+        (("a.py",), "grep -rn x --include=*.py .", ""),
+        ((), "cat *.md", ""),
+        (("prod.env",), "cat prod.*", "may hold a secret"),
+        (("id_rsa",), "cat id_*", "may hold a secret"),
+        ((), "cat *.pem", "may hold a secret"),
+        ((".env",), "cat .e*", "hidden files"),
+        ((), "cat .git/*", "hidden files"),
+        ((), "cat ../*", "leads upwards"),
+        ((), "cat /etc/pass*", "outside the workspace"),
+        (("-delete",), "find *", "is an option"),
+        (("a.py",), "python *.py", "file names take the place"),
+        (("a",), "touch *", "file names take the place"),
+    ],
+)
+def test_patterns_stand_for_what_they_match(
+    tmp_path: Path, files: tuple[str, ...], text: str, reason: str
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    found = why(text, tmp_path)
+    assert reason in found
+    assert bool(found) == bool(reason)
+
+
+def test_a_pattern_with_very_many_matches_is_asked_about(tmp_path: Path) -> None:
+    for number in range(MOST_FILES + 1):
+        (tmp_path / f"{number}.txt").touch()
+    assert "too many matches" in why("cat *.txt", tmp_path)
+
+
+def test_only_what_the_rules_let_through_runs_as_they_judged_it(tmp_path: Path) -> None:
+    def facts(text: str, **more: bool) -> Facts:
+        known = command_facts(text, lists_of(["make"]), Workspace(tmp_path))
+        return Facts("run", "run", "auto", command=known, **({"confined": True} | more))
+
+    found = unasked(facts("npm install && npm install"))
+    assert found is not None
+    assert found.network
+    for asked in (facts("rm x"), facts("make", confined=False), facts("ls", always=True)):
+        assert unasked(asked) is None
+    assert unasked(facts("ls").changed(mode="ask")) is None
+
+
+# In the gate
+
+
+@pytest.mark.anyio
+@pytest.mark.promise("POL-11")
+async def test_modes_that_only_read_run_commands_that_only_read(make_bench: MakeBench) -> None:
+    bench = make_bench("explore")
+    (bench.root / "a.txt").write_text("hello\n")
+    assert "hello" in (await bench.call("run", command="ls && cat a.txt | head -5")).content
+    for text in (
+        "touch b",
+        "cat a.txt > b",
+        "python a.py",
+        "cat a.txt && touch b",
+        "rm a.txt",
+        "echo $(touch b)",
+    ):
+        finished = await bench.call("run", command=text)
+        assert finished.error is not None
+        assert finished.error.reason == "mode_forbids"
+    assert bench.user.asked == []
+    assert sorted(path.name for path in bench.root.iterdir()) == ["a.txt"]
+
+
+@pytest.mark.anyio
+@pytest.mark.promise("POL-7")
+async def test_settings_of_a_repository_run_nothing_where_git_runs_unasked(make_bench: MakeBench) -> None:
+    bench = make_bench("auto")
+    root, ran = bench.root, bench.root / "ran"
+
+    def git(*words: str) -> None:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True, timeout=20)
+
+    git("init", "-q")
+    (root / "a.bin").write_text("one\n")
+    (root / ".gitattributes").write_text("*.bin diff=evil\n")
+    git("add", "a.bin", ".gitattributes")
+    git("commit", "-qm", "first")
+    (root / "a.bin").write_text("two\n")
+    evil = root / "evil.sh"
+    evil.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    evil.chmod(0o755)
+    for name in ("core.fsmonitor", "core.pager", "diff.external", "diff.evil.textconv", "gpg.program"):
+        git("config", name, str(evil))
+    git("config", "log.showSignature", "true")
+    git("config", "core.hooksPath", str(root))
+    for text in (
+        *(
+            "git status",
+            "git diff",
+            "git log -p -3",
+            "git show",
+            "git blame a.bin",
+            "git --no-pager diff HEAD",
+        ),
+        *("git branch -a", "git ls-files", "git rev-parse HEAD", "git status -s && git diff --stat"),
+    ):
+        finished = await bench.call("run", command=text)
+        assert (finished.status, ran.exists(), bench.user.asked) == ("ok", False, []), (
+            text,
+            finished.content,
+        )
+    diff = await bench.call("run", command="git diff a.bin")
+    assert "+two" in diff.content
+
+
+@pytest.mark.anyio
+async def test_what_the_user_approved_runs_as_it_was_written(make_bench: MakeBench) -> None:
+    bench = make_bench("ask")
+    finished = await bench.call("run", command="echo $((1+1)) | cat; echo $GIT_ALLOW_PROTOCOL.")
+    assert finished.content.endswith("2\n.")
+    assert len(bench.user.asked) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.promise("POL-12")
+async def test_code_of_the_workspace_runs_unasked_only_where_it_is_confined(make_bench: MakeBench) -> None:
+    for found, asked in ((Protection(), 1), (None, 0)):
+        bench = make_bench("auto", sandbox=Sandbox(found=found))
+        (bench.root / "a.py").write_text("print('ran')\n")
+        assert "ran" in (await bench.call("run", command="python3 a.py")).content
+        assert len(bench.user.asked) == asked
+        assert "a.py" in (await bench.call("run", command="ls")).content
+        assert len(bench.user.asked) == asked
+    assert os.listdir(bench.root) == ["a.py"]
