@@ -12,6 +12,7 @@ from handrail.models.base import (
     CallPart,
     Finished,
     Part,
+    Progress,
     Request,
     Text,
     ToolResult,
@@ -109,6 +110,13 @@ async def test_a_heading_of_ours_that_was_copied_is_not_written() -> None:
     )
     answer = await collect(OneActionModel(inner).stream(request()))
     assert answer.calls[0].arguments["text"] == "x = 2\n"
+
+
+async def test_how_much_of_the_code_is_written_can_be_followed() -> None:
+    asked = request().changed(tools=(), rewrite=EXCERPT)
+    model = OneActionModel(ScriptedModel([{"text": ["    return", " 2"]}]))
+    progress = [part async for part in model.stream(asked) if isinstance(part, Progress)]
+    assert [(each.what, each.done) for each in progress] == [("writing", 1), ("writing", 2)]
 
 
 async def test_text_that_was_cut_off_writes_nothing() -> None:

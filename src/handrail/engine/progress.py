@@ -18,3 +18,5 @@ def words_of(progress: Progress, model: str) -> str:
             return f"checking {name}  {done}/{total} MB"
         case "loading":
             return f"loading {name}"
+        case "writing":
+            return f"writing code  {progress.done} tokens"

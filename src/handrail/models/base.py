@@ -138,8 +138,9 @@ class Finished(Record):
 class Progress(Record):
     """How far a slow model is before its first word; nothing of this belongs to the answer."""
 
-    what: Literal["checking", "loading", "reading"]
-    """The bytes of its file; until it answers, in seconds with no total; the tokens of the request."""
+    what: Literal["checking", "loading", "reading", "writing"]
+    """The bytes of its file; until it answers, in seconds with no total; the tokens of the request; pieces
+    of code that is shown when it is whole."""
     done: int
     total: int = 0
 

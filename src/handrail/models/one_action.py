@@ -18,6 +18,7 @@ from handrail.models.base import (
     Message,
     Model,
     Part,
+    Progress,
     Request,
     Text,
     ToolResult,
@@ -82,12 +83,16 @@ class OneActionModel:
                 yield UsagePart(spent + part.usage) if isinstance(part, UsagePart) else part
 
     async def _read(self, request: Request, reader: Reader) -> AsyncGenerator[Part, None]:
+        pieces = 0
         async with aclosing(self._inner.stream(request)) as parts:
             async for part in parts:
                 match part:
                     case Text(text):
+                        pieces += 1
                         if shown := reader.feed(text):
                             yield Text(shown)
+                        elif request.begun:
+                            yield Progress("writing", pieces)
                     case Finished(reason):
                         for last in reader.end(reason):
                             yield last
