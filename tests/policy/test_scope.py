@@ -55,6 +55,11 @@ PATTERNS = st.text("ab.*?", min_size=1, max_size=6).filter(lambda name: set(name
         (["src/a[.py"], "src/a[.py", True),
         (["src/Ä.py"], "src/A\u0308.py", True),
         (["SRC/**"], "src/a", False),
+        (["src/{a,b}/**"], "src/b/x", True),
+        (["src/{a,b}/**"], "src/c/x", False),
+        (["src/*.{ts,tsx}"], "src/a.tsx", True),
+        (["{a,b{c,d}}"], "bd", True),
+        (["src/{id}.ts"], "src/{id}.ts", True),
     ],
 )
 def test_a_scope_covers_what_it_says_and_no_more(scope: list[str], path: str, owned: bool) -> None:
@@ -75,3 +80,8 @@ def test_two_stars_span_any_number_of_folders(path: list[str], before: list[str]
 def test_no_pattern_takes_long() -> None:
     assert not covers("*a" * 60 + "b", "a" * 255)
     assert not covers("**/a/" * 30 + "b", "a/" * 200 + "c")
+    assert not covers("{a,b}" * 40, "a" * 40)
+
+
+def test_a_negation_that_cannot_be_spelled_out_leaves_nothing_owned() -> None:
+    assert not in_scope("x", ["**", "!" + "{a,b}" * 40])

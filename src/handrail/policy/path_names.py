@@ -11,6 +11,7 @@ BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 FORBIDDEN_ELSEWHERE = frozenset('<>:"|?*')
 DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)", re.IGNORECASE)
+SEVERAL = re.compile(r"\{[^{}]*,[^{}]*\}")
 ENCODED = re.compile(r"%(2e|2f|5c|00|25)", re.IGNORECASE)
 VARIABLE = re.compile(r"~[\w.-]*|\$[A-Z_]{2,}|\$\{.*\}|%[A-Z_]{2,}%")
 """What a shell would put something in place of; `$id.tsx` is a name of its own."""
@@ -59,6 +60,8 @@ def _unfit_anew(part: str, *, first: bool) -> str:
         return f"{part!r} is not replaced by anything: write the path itself"
     if bad := sorted(FORBIDDEN_ELSEWHERE & set(part)):
         return f"{part!r} has {bad[0]}, which Windows forbids, or which means several files"
+    if SEVERAL.search(part):
+        return f"{part!r} means several files: write the path of one"
     if part.endswith("."):
         return f"{part!r} ends with a dot, which Windows leaves out"
     if DEVICES.fullmatch(part.split(".", maxsplit=1)[0].rstrip()):

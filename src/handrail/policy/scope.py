@@ -2,9 +2,11 @@
 
 Paths are relative to the workspace, links resolved. `*` and `?` stay within one name; `**` spans any number
 of folders, none included. A pattern that ends with `/` means all that is in that folder. Brackets are
-characters to choose from, and stand for themselves too, as in `[id].tsx`. A negation wins wherever it stands.
+characters to choose from, and stand for themselves too, as in `[id].tsx`; `{a,b}` is one of both. A negation
+wins wherever it stands.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,6 +30,8 @@ Segment = tuple[Name, ...] | None
 
 STAR = Character(any_number=True)
 LONGEST_RANGE = 512
+BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+MOST_SPELLINGS = 256
 
 
 def in_scope(path: str, scope: Iterable[str]) -> bool:
@@ -35,14 +39,18 @@ def in_scope(path: str, scope: Iterable[str]) -> bool:
     patterns = [pattern.strip() for pattern in scope]
     denied = [pattern[1:].lstrip() for pattern in patterns if pattern.startswith("!")]
     owned = [pattern for pattern in patterns if not pattern.startswith("!")]
+    if any(_spelled_out(each) is None for each in denied):
+        return False
     return any(covers(each, path) for each in owned) and not any(covers(each, path) for each in denied)
 
 
 def covers(pattern: str, path: str) -> bool:
     """Whether one pattern, without `!`, means this path; no pattern reaches out of the workspace."""
-    segments, names = _segments(pattern), _names(path)
-    if not segments or not names:
-        return False
+    names = _names(path) or ()
+    return bool(names) and any(_matches(each, names) for each in _spelled_out(pattern) or ())
+
+
+def _matches(segments: tuple[Segment, ...], names: Sequence[str]) -> bool:
     *before, last = segments
     ends = {0}
     for segment in before:
@@ -78,6 +86,17 @@ def _fits(pattern: Name, name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def _spelled_out(pattern: str) -> tuple[tuple[Segment, ...], ...] | None:
+    """What a pattern with braces stands for, and where they are characters; None where it is far too much."""
+    patterns = [pattern]
+    for one in patterns:
+        if len(patterns) > MOST_SPELLINGS:
+            return None
+        if found := BRACES.search(one):
+            patterns += [one[: found.start()] + each + one[found.end() :] for each in found[1].split(",")]
+    return tuple(filter(None, map(_segments, patterns)))
+
+
 def _segments(pattern: str) -> tuple[Segment, ...]:
     names = _names(pattern)
     inside = pattern.replace("\\", "/").endswith("/")
