@@ -1,4 +1,4 @@
-"""Cases of commands: which run unasked in mode auto, in a sandbox, with the list that the cases are made for."""
+"""Cases of commands: which run unasked in mode auto, in a sandbox, with the list the cases are made for."""
 
 import tempfile
 from functools import lru_cache

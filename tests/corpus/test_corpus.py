@@ -12,6 +12,7 @@ from tests.corpus.run import results
 HERE = Path(__file__).parent
 BESIDE = HERE.parents[2] / "shared" / "corpus"
 FILES = [HERE / "edits.jsonl", BESIDE / "edits.jsonl"]
+COMMANDS = [HERE / "commands.jsonl", BESIDE / "commands.jsonl"]
 PATHS = [HERE / "paths.jsonl", BESIDE / "paths.jsonl"]
 
 
@@ -25,6 +26,22 @@ def test_no_case_that_must_hold_is_wrong_and_few_of_the_others(file: Path) -> No
     should = [result for result in found if result.case["level"] == "should"]
     wrong = [result.case["id"] for result in should if not result.right]
     assert len(wrong) <= len(should) * 0.03, wrong
+
+
+@pytest.mark.promise("POL-13")
+@pytest.mark.parametrize(
+    "file", [file for file in COMMANDS if file.exists()], ids=lambda file: str(file.parent.name)
+)
+def test_no_command_runs_unasked_that_must_not_and_few_are_asked_about_in_vain(file: Path) -> None:
+    found = list(results("commands", file))
+    wrong = {
+        level: [each.case["id"] for each in found if each.case["level"] == level and not each.right]
+        for level in ("must", "should")
+    }
+    assert wrong["must"] == []
+    assert len(wrong["should"]) <= 0.03 * sum(each.case["level"] == "should" for each in found), wrong[
+        "should"
+    ]
 
 
 @pytest.mark.promise("POL-21")

@@ -43,7 +43,7 @@ KINDS = {
     "TEXT": kind(r"(?!-).*", "text that is no option"),
     "ANY": kind(r".*", "any text"),
     "WORD": kind(r"[A-Za-z0-9][A-Za-z0-9_.,:+-]*", "a word"),
-    "NUMBER": kind(r"[+-]?[0-9]+[A-Za-z]{0,2}", "a number"),
+    "NUMBER": kind(r"[+-]?[0-9]+(\.[0-9]+)?([bcwkKmMgG]B?)?", "a number"),
     "MODE": kind(r"[-/]?[0-9A-Za-z+=,]+", "a file mode"),
     # Several programs read `@file` as a file of further options, and fetch what looks like a URL.
     "PATH": kind(r"(?![-@]|.*://).*|-", "a path", itself),

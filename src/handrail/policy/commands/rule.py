@@ -97,7 +97,8 @@ class Rule(Record):
             elif is_option(word) and not closed and kind not in ("REST", "ANY"):
                 paths += self._option(word, left, seen)
             else:
-                paths += self._argument(word, self.after if closed and self.after else kind)
+                named = number + 1 < len(self.arguments)
+                paths += self._argument(word, self.after if closed and self.after and not named else kind)
                 number += 1
         return tuple(paths), number + bool(self.instead & seen)
 

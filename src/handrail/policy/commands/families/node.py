@@ -72,6 +72,7 @@ RULES = (
             "npm run build --script-shell ./x",
             "npm run -C /x build",
             "npm run env",
+            "npm run -- env",
             "npm run build --prefix=/x",
             "npm run build --node-options=x",
             "npm run build --shell=x",
