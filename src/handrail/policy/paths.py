@@ -124,7 +124,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         "running file",
         "files that make editors, git, shells or build services run something (policy/running_files.py)",
-        lambda path: runs_something(path.path) or runs_something(path.written),
+        lambda path: any(map(runs_something, {path.path, path.written})),
         "allow",
         "ask",
         lambda path: "can make other programs run something",

@@ -74,4 +74,17 @@ RUNNING_FILES = (
 def runs_something(path: str) -> bool:
     """Whether a file at this path, relative to the workspace, is one of them, in any case of its letters."""
     lower = path.lower()
-    return any(covers(pattern.lower(), lower) for pattern in RUNNING_FILES)
+    likely = [pattern for part in {"", *lower.split("/")} for pattern in BY_NAME.get(part, ())]
+    return any(covers(pattern, lower) for pattern in likely)
+
+
+def _by_name() -> dict[str, list[str]]:
+    """The patterns by a name that their paths have; by none where they have no such name."""
+    found: dict[str, list[str]] = {}
+    for pattern in RUNNING_FILES:
+        name = next((part for part in pattern.lower().split("/") if "*" not in part), "")
+        found.setdefault(name, []).append(pattern.lower())
+    return found
+
+
+BY_NAME = _by_name()

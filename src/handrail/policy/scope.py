@@ -25,8 +25,8 @@ class Character(NamedTuple):
 
 
 Name = tuple[Character, ...]
-Segment = tuple[Name, ...] | None
-"""Spellings of one name of a path; None stands for `**`."""
+Segment = str | tuple[Name, ...] | None
+"""One name of a path, as it is or in its possible spellings; None stands for `**`."""
 
 STAR = Character(any_number=True)
 LONGEST_RANGE = 512
@@ -41,16 +41,22 @@ def in_scope(path: str, scope: Iterable[str]) -> bool:
     owned = [pattern for pattern in patterns if not pattern.startswith("!")]
     if any(_spelled_out(each) is None for each in denied):
         return False
-    return any(covers(each, path) for each in owned) and not any(covers(each, path) for each in denied)
+    names = _names(path)
+    return any(_covers(each, names) for each in owned) and not any(_covers(each, names) for each in denied)
 
 
 def covers(pattern: str, path: str) -> bool:
     """Whether one pattern, without `!`, means this path; no pattern reaches out of the workspace."""
-    names = _names(path) or ()
-    return bool(names) and any(_matches(each, names) for each in _spelled_out(pattern) or ())
+    return _covers(pattern, _names(path))
+
+
+def _covers(pattern: str, names: Sequence[str] | None) -> bool:
+    return bool(names) and any(_matches(each, names or ()) for each in _spelled_out(pattern) or ())
 
 
 def _matches(segments: tuple[Segment, ...], names: Sequence[str]) -> bool:
+    if isinstance(segments[0], str) and segments[0] != names[0]:
+        return False
     *before, last = segments
     ends = {0}
     for segment in before:
@@ -64,7 +70,13 @@ def _after(segment: Segment, names: Sequence[str], ends: set[int]) -> set[int]:
     """How many names can be used up, when so many were before this segment."""
     if segment is None:
         return set(range(min(ends), len(names) + 1)) if ends else ends
-    return {end + 1 for end in ends if end < len(names) and any(_fits(name, names[end]) for name in segment)}
+    return {end + 1 for end in ends if end < len(names) and _is_one(segment, names[end])}
+
+
+def _is_one(segment: str | tuple[Name, ...], name: str) -> bool:
+    if isinstance(segment, str):
+        return segment == name
+    return any(_fits(each, name) for each in segment)
 
 
 def _fits(pattern: Name, name: str) -> bool:
@@ -102,8 +114,14 @@ def _segments(pattern: str) -> tuple[Segment, ...]:
     inside = pattern.replace("\\", "/").endswith("/")
     if names is None or not (names or inside):
         return ()
-    segments: list[Segment] = [None if name == "**" else (_plain(name), _chosen(name)) for name in names]
+    segments = [_segment(name) for name in names]
     return (*segments, None) if inside else tuple(segments)
+
+
+def _segment(name: str) -> Segment:
+    if name == "**":
+        return None
+    return (_plain(name), _chosen(name)) if any(each in name for each in "*?[") else name
 
 
 def _names(text: str) -> tuple[str, ...] | None:
