@@ -15,7 +15,8 @@ from tests.interfaces.cli.program import DEADLINE, Terminal, command, environmen
 CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
 FIRST = "one\n" + "".join(f"line {number}\n" for number in range(2, 12))
 SECOND = FIRST.replace("one", "uno")
-SLOW = {"when": "count", "text": "one two three four", "chunk_delay_ms": 700}
+SLOW = {"when": "count", "text": "one two " * 60, "chunk_delay_ms": 500}
+"""An answer that goes on until it is stopped."""
 NO_MODEL = {"HANDRAIL_MODEL": "scripted//nowhere/at/all.json"}
 
 
@@ -324,11 +325,32 @@ def test_a_session_that_a_terminal_holds_is_taken_back_from_a_shell(
             assert waiting.stderr
             assert waiting.stderr.readline() == "waiting for the turn that runs in another terminal\n"
             assert cart.read_text() == FIRST, "it was done in the middle of a turn"
+            talk.type(CTRL_C)
             assert waiting.wait(timeout=DEADLINE) == 0
         talk.expect("redone    cart.txt is changed again")
         talk.type(CTRL_D)
         assert talk.end() == 0
     assert cart.read_text() == SECOND
+
+
+def test_who_does_not_want_to_wait_is_told_that_it_may_still_be_done(
+    workspace: Path, cart: Path, model: str
+) -> None:
+    with terminal("resume", "--model", model, cwd=workspace) as talk:
+        talk.expect("> translate it")
+        talk.type("count" + ENTER)
+        talk.expect("one")
+        with terminal("undo", cwd=workspace) as other:
+            other.expect("waiting   for the turn that runs in another terminal")
+            other.type(CTRL_C)
+            other.expect("It may still be done")
+            assert other.end() == 130
+        assert cart.read_text() == SECOND
+        talk.type(CTRL_C)
+        talk.expect("undone    cart.txt is as before")
+        talk.type(CTRL_D)
+        assert talk.end() == 0
+    assert cart.read_text() == FIRST
 
 
 @pytest.mark.promise("BACK-5")

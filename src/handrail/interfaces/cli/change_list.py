@@ -77,7 +77,7 @@ def files_in_short(files: "Sequence[FileChange]", unlisted: int = 0) -> str:
     if not files:
         return "no file"
     more = len(files) - 1 + unlisted
-    others = f", {more} more file{'s' * (more > 1)}" if more else ""
+    others = f", {more:,} more file{'s' * (more > 1)}" if more else ""
     return f"{counted(files[0])}{others}"
 
 

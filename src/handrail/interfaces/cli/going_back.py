@@ -144,7 +144,7 @@ def preview(look: Look, width: int, *, would: bool = True) -> list[Line]:
     for file in shown:
         rows += file_lines(file, width, widest, redo=isinstance(look.command, Redo))
     if len(look.files) > FILES_SHOWN:
-        rows.append(line((DIM, f"  … {len(look.files) - FILES_SHOWN} more files")))
+        rows.append(line((DIM, f"  … {len(look.files) - FILES_SHOWN:,} more files")))
     if detail := in_numbers(look.going.event.detail, look.changes):
         rows += wrap(line((DIM, f"  not taken back: {detail}")), width, "    ")
     if look.conversation:
@@ -193,7 +193,7 @@ def file_lines(file: "FilePlan", width: int, columns: int, *, redo: bool) -> lis
         what = "   the file goes away"
     elif file.now.data is None:
         what = "   the file comes back"
-    rows = [line(f"  {fit(file.path, columns):<{columns}}  {counts:<8}", (DIM, what))]
+    rows = [line(f"  {fit(file.path, columns):<{columns}}  {counts:<{8 if what else 0}}", (DIM, what))]
     if file.kind == "merge":
         told = "changed since by you, or another program: merged, no overlap"
         rows += wrap(line((BOLD, f"    {told}")), width, "    ")
@@ -242,7 +242,7 @@ def outcome(event: Rewound | Redone, prepared: ChangePrepared | None) -> str:
     done = list[str]()
     if prepared and prepared.change_id == event.change_id:
         names = [file.path for file in prepared.files]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
         verb = "is" if len(names) == 1 else "are"
         how = "changed again" if isinstance(event, Redone) else "as before"
         done.append(f"{', '.join(names[:NAMED])}{more} {verb} {how}")

@@ -41,6 +41,7 @@ TAKEN_SECONDS = 60.0
 TURN_SECONDS = 1800.0
 """For one whose turn has to end first."""
 TOLD_SECONDS = 1.0
+LAST_SECONDS = 1.0
 ADVISED = 5
 
 Part = Literal["files", "conversation", "both"]
@@ -106,7 +107,7 @@ def decided(found: Look, said: Said) -> Rewind | Redo:
     """The command with what the command line says."""
     words = {"accept": said.accept, "leave": said.leave}
     if isinstance(found.command, Rewind) and said.part:
-        files, conversation = said.part != "conversation", said.part != "files"
+        files, conversation = said.part != "conversation", said.part != "files" and found.conversation > 0
         return found.command.model_copy(update={**words, "files": files, "conversation": conversation})
     return found.command.model_copy(update=words)
 
@@ -193,6 +194,9 @@ async def carried_out(app: "App", found: Look, command: Rewind | Redo) -> Done:
         with anyio.move_on_after(TURN_SECONDS if found.running else TAKEN_SECONDS):
             done = await what_came(app, found.session_id, command, after)
         tasks.cancel_scope.cancel()
+    if done is None:
+        with anyio.move_on_after(LAST_SECONDS):  # a large one, done here, leaves no time to look at the clock
+            done = await what_came(app, found.session_id, command, after)
     if done is None:
         raise StorageBusy(
             "The process that holds this session has not answered. It was told what to do, and may still do"

@@ -12,7 +12,7 @@ from handrail.interfaces.cli.change_list import as_json, change_lines, numbers_o
 from handrail.interfaces.cli.opening import named, opened
 from handrail.interfaces.cli.options import options_for, session_option, workspace_option
 from handrail.interfaces.cli.paging import page
-from handrail.interfaces.cli.styles import Line, line, plain
+from handrail.interfaces.cli.styles import Line, clean, line, plain
 from handrail.interfaces.cli.terminal import is_terminal, takes_colour, width_of
 
 if TYPE_CHECKING:
@@ -84,6 +84,6 @@ def show(given: dict[str, Any], /, change: str, session: str) -> None:
         print(plain(row), file=sys.stderr)
     for file, diff in found.files:
         if diff is None:
-            print(f"handrail: the contents of {file.path} are not kept any more", file=sys.stderr)
+            print(clean(f"handrail: the contents of {file.path} are not kept any more"), file=sys.stderr)
         else:
             print(diff.text)
