@@ -10,6 +10,7 @@ from handrail.sessions.files_seen import (
     By,
     FilesSeen,
 )
+from handrail.sessions.fold import restored, stored
 
 pytestmark = pytest.mark.promise("SESS-9")
 A, B, C = "a" * 64, "b" * 64, "c" * 64
@@ -86,4 +87,4 @@ def test_what_is_kept_does_not_grow_with_the_session_and_comes_back_from_a_snaps
     assert len(files.files) == REMEMBERED_FILES
     assert len(files.history) == REMEMBERED_OPERATIONS
     assert files.history[-1].turn == REMEMBERED_FILES + 499
-    assert FilesSeen.model_validate_json(files.model_dump_json()) == files
+    assert restored(FilesSeen, stored(files)) == files

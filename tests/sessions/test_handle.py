@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -126,7 +127,7 @@ def test_only_the_holder_appends(log: Log) -> None:
 
 def test_failed_append_changes_no_state(log: Log) -> None:
     session = started(log)
-    before = session.state.model_copy(deep=True)
+    before = deepcopy(session.state)
     log._connection.execute("UPDATE streams SET epoch = epoch + 1")
     with pytest.raises(LostHold):
         session.append(ModeSet(mode="auto"))

@@ -1,6 +1,6 @@
 """What can be set, and what holds where nothing is set."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -9,6 +9,11 @@ from handrail.protocol.values import Mode, Value
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def section() -> Any:
+    """A section at its defaults, made by the model around it: for one made by itself pydantic builds more."""
+    return Field(default_factory=dict, validate_default=True)
 
 
 class FallbackSettings(Value):
@@ -27,7 +32,7 @@ class ModelSettings(Value):
     fast: str = ""
     audit: str = ""
     image: str = ""
-    fallback: FallbackSettings = Field(default_factory=FallbackSettings)
+    fallback: FallbackSettings = section()
 
 
 class LimitSettings(Value):
@@ -87,14 +92,14 @@ class Settings(Value):
     """All settings, after every layer has spoken."""
 
     mode: Mode = "ask"
-    models: ModelSettings = Field(default_factory=ModelSettings)
-    limits: LimitSettings = Field(default_factory=LimitSettings)
-    retries: RetrySettings = Field(default_factory=RetrySettings)
-    commands: CommandSettings = Field(default_factory=CommandSettings)
-    context: ContextSettings = Field(default_factory=ContextSettings)
-    storage: StorageSettings = Field(default_factory=StorageSettings)
-    git: GitSettings = Field(default_factory=GitSettings)
-    display: DisplaySettings = Field(default_factory=DisplaySettings)
+    models: ModelSettings = section()
+    limits: LimitSettings = section()
+    retries: RetrySettings = section()
+    commands: CommandSettings = section()
+    context: ContextSettings = section()
+    storage: StorageSettings = section()
+    git: GitSettings = section()
+    display: DisplaySettings = section()
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 
 

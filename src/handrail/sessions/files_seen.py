@@ -3,12 +3,12 @@
 Both are folds of the session's events. What is older than they keep is in the log.
 """
 
+from copy import copy
 from typing import Literal
-
-from pydantic import BaseModel
 
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, Event
 from handrail.protocol.values import FileChange, FileSeen
+from handrail.sessions.fold import Fold
 
 REMEMBERED_FILES = 2_000
 """The longest unseen are forgotten first: editing one again then only needs another read."""
@@ -30,7 +30,7 @@ By = Literal["agent", "user", "rollback", "command"]
 """`user` is also any other program: whoever changed a file without telling Handrail."""
 
 
-class SeenFile(BaseModel):
+class SeenFile(Fold):
     sha256: str
     """The version that the model was shown last, or made itself."""
     turn: int
@@ -47,7 +47,7 @@ class SeenFile(BaseModel):
     modified_by: By | None = None
 
 
-class Operation(BaseModel):
+class Operation(Fold):
     """Something done to a file; the hashes are empty where there was or is none."""
 
     turn: int
@@ -59,7 +59,7 @@ class Operation(BaseModel):
     destination: str = ""
 
 
-class FilesSeen(BaseModel):
+class FilesSeen(Fold):
     files: dict[str, SeenFile] = {}
     """Last seen last."""
     history: list[Operation] = []
@@ -131,8 +131,9 @@ class FilesSeen(BaseModel):
             self._made(file, turn)
         elif known := self.files.get(file.path):
             # What anybody else changes, the user by a rewind included, the model has not been shown.
-            told = {"current": self.changed[file.path], "modified": turn, "modified_by": by}
-            self.files[file.path] = known.model_copy(update=told)
+            told = copy(known)
+            told.current, told.modified, told.modified_by = self.changed[file.path], turn, by
+            self.files[file.path] = told
 
     def _made(self, file: FileChange, turn: int) -> None:
         """What the model has made itself it knows."""

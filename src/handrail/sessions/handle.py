@@ -27,6 +27,7 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.ids import session_stream
 from handrail.protocol.upcast import VERSION, dump_event, load_event
+from handrail.sessions.fold import restored, stored
 from handrail.sessions.live import Live
 from handrail.sessions.state import SNAPSHOT_VERSION, State
 from handrail.sessions.transcript import SHOWN, Entry, show
@@ -70,7 +71,7 @@ class Session:
         """Fold what the log has: from the last snapshot, and the transcript from the last compaction."""
         snapshot = self.log.snapshot(self.stream, SNAPSHOT_VERSION)
         if snapshot:
-            self.state = State.model_validate_json(snapshot.data)
+            self.state = restored(State, snapshot.data)
             self._snapshot_seq = self._folded = snapshot.seq
         self.seq = min(self._snapshot_seq, self.state.cut.upto)
         self.refresh()
@@ -166,7 +167,7 @@ class Session:
         if self.seq - self._snapshot_seq >= SNAPSHOT_EVERY and self._hold:
             head = self.log.head(self.stream)
             if head and head.seq == self.seq:
-                data = self.state.model_dump_json()
+                data = stored(self.state)
                 self.log.save_snapshot(self.stream, Snapshot(SNAPSHOT_VERSION, self.seq, head.hash, data))
                 self._snapshot_seq = self.seq
 

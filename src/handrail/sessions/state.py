@@ -1,7 +1,5 @@
 """What a session is now: one fold of its events, small whatever the session's length."""
 
-from pydantic import BaseModel
-
 from handrail.protocol.events import (
     Answered,
     ApprovalAnswered,
@@ -37,6 +35,7 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
 from handrail.sessions.files_seen import FilesSeen
+from handrail.sessions.fold import Fold
 from handrail.sessions.todo_completions import Completions
 from handrail.sessions.turn_state import TurnState
 
@@ -48,7 +47,7 @@ UNDOABLE_CUTS = 5
 MAPPED_FILES = 1_000
 
 
-class Cut(BaseModel):
+class Cut(Fold):
     """Where compaction stands: events up to `upto` are shown to the model as `summary`."""
 
     upto: int = 0
@@ -57,7 +56,7 @@ class Cut(BaseModel):
     kept: Kept = Kept()
 
 
-class Aside(BaseModel):
+class Aside(Fold):
     """A rewind that can be redone, and what it set aside of the conversation."""
 
     request_id: str
@@ -75,14 +74,14 @@ class Aside(BaseModel):
         return self.keep is not None and self.keep < seq < self.upto
 
 
-class Decided(BaseModel):
+class Decided(Fold):
     """What the user was asked, and said."""
 
     asked: ApprovalAsked
     answer: ApprovalAnswered
 
 
-class State(BaseModel):
+class State(Fold):
     session_id: str = ""
     workspace: str = ""
     title: str = ""
@@ -202,7 +201,7 @@ class State(BaseModel):
                     keep=event.keep,
                     upto=recorded.seq,
                     cut=self.cut,
-                    cuts=self.cuts,
+                    cuts=list(self.cuts),
                     goal=self.goal,
                 )
                 self.rewinds = [*self.rewinds, aside]

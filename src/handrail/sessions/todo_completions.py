@@ -2,15 +2,14 @@
 
 from collections.abc import Collection, Sequence
 
-from pydantic import BaseModel
-
 from handrail.protocol.events import ChangePrepared
 from handrail.protocol.values import Todo
+from handrail.sessions.fold import Fold
 
 REMEMBERED_CHANGES = 200
 
 
-class Completions(BaseModel):
+class Completions(Fold):
     completed: dict[str, tuple[str, ...]] = {}
     """{change set: todos that it completed}, the latest last."""
     reopened: dict[str, tuple[str, ...]] = {}

@@ -5,8 +5,6 @@ import json
 import re
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel
-
 from handrail.protocol.events import (
     Answered,
     AttemptStarted,
@@ -21,13 +19,14 @@ from handrail.protocol.events import (
     ToolStarted,
 )
 from handrail.protocol.values import Excerpt, ToolCall, Usage
+from handrail.sessions.fold import Fold
 
 REMEMBERED_CALLS = 12
 DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|sec|seconds)\b")
 """A result that differs only in how long it took is the same result."""
 
 
-class CallState(BaseModel):
+class CallState(Fold):
     call: ToolCall
     status: Literal["wanted", "started", "finished"] = "wanted"
 
@@ -46,7 +45,7 @@ class Done(NamedTuple):
     failed: bool
 
 
-class TurnState(BaseModel):
+class TurnState(Fold):
     turn_id: str
     number: int
     model: str
