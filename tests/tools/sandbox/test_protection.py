@@ -47,8 +47,9 @@ def test_each_thing_that_is_not_given_is_named(fact: str) -> None:
 
 
 def test_the_model_is_told_the_rules_that_hold() -> None:
-    assert WHOLE.told() == "[sandbox: writes only inside the workspace, not in .git; no network]"
-    assert WHOLE.told(network=True) == "[sandbox: writes only inside the workspace, not in .git]"
+    git = "in .git only by git commands with nothing else beside them"
+    assert WHOLE.told() == f"[sandbox: writes only inside the workspace, {git}; no network]"
+    assert WHOLE.told(network=True) == f"[sandbox: writes only inside the workspace, {git}]"
     assert WHOLE.model_copy(update={"git": False}).told() == (
         "[sandbox: writes only inside the workspace; no network]"
     )

@@ -11,7 +11,7 @@ ADVICE = {
 }
 
 
-NOT_IN_GIT = ", not in .git; git add, commit and the like work where nothing else is in the command"
+NOT_IN_GIT = ", in .git only by git commands with nothing else beside them"
 
 
 class Protection(Value):
