@@ -139,6 +139,7 @@ class App:
             self.bell,
             repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
+            keep_entry=self._keep_entry,
         )
         self.notices = [
             *log.notices,
@@ -155,6 +156,11 @@ class App:
         self._warming.cancel()
         self._serving.close()
         await self.answerers.aclose()
+
+    def _keep_entry(self, entry: str) -> None:
+        from handrail.config.edit import add_in_file
+
+        add_in_file(self.places.settings, ("commands", "allow"), entry)
 
     async def watch(self) -> None:
         """Ring when another process has committed."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from handrail.config.edit import save_setting, set_in_file, set_in_text, toml_key, toml_value
+from handrail.config.edit import add_in_file, save_setting, set_in_file, set_in_text, toml_key, toml_value
 from handrail.config.places import find_places
 from handrail.config.toml_lines import statements
 from handrail.protocol.errors import ConfigProblem
@@ -185,3 +185,23 @@ def test_two_who_write_at_once_both_count(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: set_in_file(file, (name,), 1), names))
     assert tomllib.loads(file.read_text()) == dict.fromkeys(names, 1)
+
+
+@pytest.mark.promise("POL-14")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, '[commands]\nallow = ["make"]\n'),
+        ('[commands]\nallow = ["ls"]  # mine\n', '[commands]\nallow = ["ls", "make"]  # mine\n'),
+        ('mode = "ask"\n', 'mode = "ask"\n\n[commands]\nallow = ["make"]\n'),
+        ('commands.allow = ["make"]\n', 'commands.allow = ["make"]\n'),
+    ],
+)
+def test_a_value_is_added_to_a_list_once(tmp_path: Path, before: str | None, after: str) -> None:
+    file = tmp_path / "new" / "config.toml"
+    if before is not None:
+        file.parent.mkdir()
+        file.write_text(before)
+    for _ in range(2):
+        add_in_file(file, ("commands", "allow"), "make")
+    assert file.read_text() == after

@@ -1,5 +1,5 @@
 from itertools import product
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -17,11 +17,11 @@ def word(decision: Decision) -> str:
     return decision.error.reason if isinstance(decision, Deny) else type(decision).__name__.lower()
 
 
-def look(mode: Mode = "ask", **path: bool) -> Facts:
+def look(mode: Mode = "ask", **path: Any) -> Facts:
     return Facts("read", "look", mode, path=PathFacts("p", **path))
 
 
-def write(mode: Mode = "auto", **path: bool) -> Facts:
+def write(mode: Mode = "auto", **path: Any) -> Facts:
     return Facts("edit", "write", mode, path=PathFacts("p", **path))
 
 
@@ -78,7 +78,7 @@ def test_reading_in_the_workspace_notes_and_the_users_urls_are_never_asked(mode:
         ({"secret": True}, "protected_path"),
     ],
 )
-def test_protected_places_are_never_written(mode: Mode, place: dict[str, bool], reason: str) -> None:
+def test_protected_places_are_never_written(mode: Mode, place: dict[str, Any], reason: str) -> None:
     assert word(decide(write(mode, **place))) == reason
     always = Facts("edit", "write", mode, path=PathFacts("p", **place), always=True)
     assert word(decide(always)) == reason

@@ -27,7 +27,7 @@ from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 
-Word = Literal["once", "always", "reject", "nobody", "cancelled"]
+Word = Literal["once", "always", "allow", "reject", "nobody", "cancelled"]
 
 
 @dataclass
@@ -131,6 +131,7 @@ def open_bench(
     answerable: bool = True,
     secrets: Secrets = NO_SECRETS,
     sandbox: Sandbox | None = None,
+    keep_entry: Callable[[str], None] = lambda _entry: None,
 ) -> Bench:
     """A workspace `folder/work`, a log beside it, and a gate between the two."""
     root = folder / "work"
@@ -139,5 +140,14 @@ def open_bench(
     workspace = Workspace(root, state_folders=(folder / "log",))
     user = User(session)
     tools = Toolbox(sandbox)
-    gate = Gate(session, workspace, tools, user, allow=allow, answerable=answerable, secrets=secrets)
+    gate = Gate(
+        session,
+        workspace,
+        tools,
+        user,
+        allow=allow,
+        answerable=answerable,
+        secrets=secrets,
+        keep_entry=keep_entry,
+    )
     return Bench(session, workspace, user, gate, "t_1")

@@ -1,6 +1,5 @@
 """What is gathered of a command, and what runs where nobody is asked."""
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +10,11 @@ from handrail.policy.commands.judge import Lists, lists_of
 from handrail.policy.decide import decide
 from handrail.policy.decision import ALLOW, Ask
 from handrail.policy.facts import Facts
-from handrail.tools.command_facts import MOST_FILES, command_facts, unasked
+from handrail.protocol.errors import ConfigProblem
+from handrail.tools.command_facts import MOST_FILES, command_facts
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.tools.unasked import unasked
 from handrail.workspace.files import Workspace
 from tests.tools.calls import Bench
 
@@ -102,9 +103,9 @@ def test_a_pattern_with_very_many_matches_is_asked_about(tmp_path: Path) -> None
 
 
 def test_only_what_the_rules_let_through_runs_as_they_judged_it(tmp_path: Path) -> None:
-    def facts(text: str, **more: bool) -> Facts:
+    def facts(text: str, *, confined: bool = True, always: bool = False) -> Facts:
         known = command_facts(text, lists_of(["make"]), Workspace(tmp_path))
-        return Facts("run", "run", "auto", command=known, **({"confined": True} | more))
+        return Facts("run", "run", "auto", command=known, confined=confined, always=always)
 
     found = unasked(facts("npm install && npm install"))
     assert found is not None
@@ -199,4 +200,28 @@ async def test_code_of_the_workspace_runs_unasked_only_where_it_is_confined(make
         assert len(bench.user.asked) == asked
         assert "a.py" in (await bench.call("run", command="ls")).content
         assert len(bench.user.asked) == asked
-    assert os.listdir(bench.root) == ["a.py"]
+
+
+@pytest.mark.anyio
+@pytest.mark.promise("POL-14")
+async def test_a_command_that_was_allowed_is_not_asked_about_again(make_bench: MakeBench) -> None:
+    kept: list[str] = []
+    bench = make_bench("auto", keep_entry=kept.append)
+    bench.user.says = "allow"
+    for text in ("cp a b", "cp a b", "cp a c", "cp a 'b c'", "cp a b | cat"):
+        await bench.call("run", command=text)
+    assert kept == ["cp a b", "cp a c"]
+    assert [asked.entry for asked in bench.user.asked] == ["cp a b", "cp a c", ""]
+
+
+@pytest.mark.anyio
+async def test_an_entry_that_cannot_be_kept_runs_nothing(make_bench: MakeBench) -> None:
+    def keep(_entry: str) -> None:
+        raise ConfigProblem("The file cannot be written.")
+
+    bench = make_bench("auto", keep_entry=keep)
+    bench.user.says = "allow"
+    finished = await bench.call("run", command="ln -s x y")
+    assert finished.error is not None
+    assert finished.error.reason == "storage_failed"
+    assert not (bench.root / "y").is_symlink()

@@ -40,6 +40,20 @@ def set_in_file(path: Path, key: KeyPath, value: Any) -> None:
         _replace(real, text)
 
 
+def add_in_file(path: Path, key: KeyPath, value: str) -> None:
+    """Adds one value to a list, making file and list where there is none; all or nothing."""
+    real = path.resolve()
+    make_private(real.parent)
+    with _alone(real.parent):
+        file = read_toml(path)
+        inner: Any = file.data if file else {}
+        for part in key:
+            inner = inner.get(part, {}) if isinstance(inner, dict) else {}
+        found = inner if isinstance(inner, list) else []
+        if value not in found:
+            _replace(real, set_in_text(file.text if file else "", key, [*found, value], str(path)))
+
+
 def set_in_text(text: str, key: KeyPath, value: Any, name: str = "the file") -> str:
     """The text with one key set and nothing else changed; ConfigProblem where that cannot be done safely."""
     wanted = copy.deepcopy(tomllib.loads(text))

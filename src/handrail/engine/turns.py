@@ -52,14 +52,22 @@ class Turns:
         *,
         repository_map: RepositoryMap,
         answerable: bool,
+        keep_entry: Callable[[str], None],
     ) -> None:
         self._answerers = answerers
         self._settings = settings
         self._workspace = workspace
         self._toolbox = toolbox
         self._bell = bell
+        self._keep_entry = keep_entry
+        self._kept: list[str] = []
         self.map = repository_map
         self.answerable = answerable
+
+    def _keep(self, entry: str) -> None:
+        """Put an entry on the user's list of allowed commands, for the turns to come and for good."""
+        self._keep_entry(entry)
+        self._kept.append(entry)
 
     def keep_bounded(self, session: Session) -> None:
         """Drop what nothing needs where the log has outgrown its limit."""
@@ -85,7 +93,8 @@ class Turns:
                 self._workspace,
                 self._toolbox,
                 SessionAsker(session, self._bell, answerable=self.answerable),
-                allow=self._settings.commands.allow,
+                allow=(*self._settings.commands.allow, *self._kept),
+                keep_entry=self._keep,
                 deny=self._settings.commands.deny,
                 without_sandbox=self._settings.commands.without_sandbox,
                 answerable=self.answerable,

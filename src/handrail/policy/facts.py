@@ -1,10 +1,12 @@
 """What is known of a call when it is decided: gathered first, frozen, and never looked up again."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from handrail.policy.commands.judge import Judged
 from handrail.protocol.record import Record
 from handrail.protocol.values import Mode, ToolKind
+
+if TYPE_CHECKING:
+    from handrail.policy.commands.judge import Judged
 
 Action = Literal["look", "note", "ask", "fetch", "write", "run"]
 """What a tool does: look at files, keep a note, ask the user, fetch a page, write a file, run a command."""
@@ -39,7 +41,7 @@ class PathFacts(Record):
 class CommandFacts(Record):
     """A command as it was judged, and where the paths in it lead."""
 
-    judged: Judged
+    judged: "Judged"
     places: tuple[PathFacts, ...] = ()
 
 

@@ -34,11 +34,14 @@ class Cancel(Value):
 
 
 class AnswerApproval(Value):
-    """The user's word on one call; `always` holds for the same call until the session ends."""
+    """The user's word on one call; `always` holds for the same call until the session ends.
+
+    `allow` also writes the entry that was asked about into the user's list of allowed commands.
+    """
 
     type: Literal["answer_approval"] = "answer_approval"
     approval_id: str
-    decision: Literal["once", "always", "reject"]
+    decision: Literal["once", "always", "allow", "reject"]
     note: str = ""
 
 

@@ -6,11 +6,8 @@ from itertools import islice
 
 from handrail.policy.commands.judge import Judged, Lists, judge
 from handrail.policy.commands.rule import NamedPath
-from handrail.policy.decide import decide
-from handrail.policy.decision import ALLOW
-from handrail.policy.facts import CommandFacts, Facts
+from handrail.policy.facts import CommandFacts
 from handrail.protocol.errors import PathProblem
-from handrail.tools.base import Unasked
 from handrail.tools.path_facts import path_facts
 from handrail.tools.shell_parsing import parse
 from handrail.workspace.files import Workspace
@@ -30,13 +27,6 @@ def command_facts(text: str, lists: Lists, workspace: Workspace) -> CommandFacts
         return CommandFacts(judged, places)
     except PathProblem as problem:
         return CommandFacts(judged.changed(problem=str(problem), reads_only=False, runs=""))
-
-
-def unasked(facts: Facts) -> Unasked | None:
-    """How a command runs that the rules alone let through; None where the user said yes to its text."""
-    if facts.command is None or facts.always or decide(facts) != ALLOW:
-        return None
-    return Unasked(facts.command.judged.runs, network=facts.command.judged.network)
 
 
 def _places(judged: Judged, workspace: Workspace) -> Iterator[Place]:

@@ -8,7 +8,8 @@ from handrail.policy.decision import Allow, Ask, Deny
 from handrail.policy.facts import Facts
 from handrail.protocol.record import Record
 from handrail.protocol.values import Mode
-from handrail.tools.command_facts import command_facts, unasked
+from handrail.tools.command_facts import command_facts
+from handrail.tools.unasked import unasked
 from handrail.workspace.files import Workspace
 
 

@@ -6,17 +6,16 @@ arguments -> facts -> decide -> preview -> ask -> facts again -> start, committe
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anyio import get_cancelled_exc_class, to_thread
 
-from handrail.policy.commands.judge import lists_of
 from handrail.policy.decide import decide, nobody_to_ask
 from handrail.policy.decision import ALLOW, Allow, Ask, Deny
 from handrail.policy.facts import Action, CommandFacts, Facts, PathFacts
-from handrail.protocol.errors import ToolError, ToolRefused
+from handrail.protocol.errors import ConfigProblem, ToolError, ToolRefused
 from handrail.protocol.events import ApprovalAsked, Event, QuestionAsked, TodoCompleted
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Mode, ToolCall, Value
@@ -24,13 +23,13 @@ from handrail.sessions.handle import Session
 from handrail.tools.addresses import is_written
 from handrail.tools.base import Outcome, Question, Tool, Work, error_json
 from handrail.tools.clip import head_and_tail
-from handrail.tools.command_facts import command_facts, unasked
 from handrail.tools.path_facts import path_facts
 from handrail.tools.ports import Asker
 from handrail.tools.reading_arguments import read_arguments
 from handrail.tools.recording import failed, finished, refusal, refusals, refused, started, without
 from handrail.tools.said import user_texts
 from handrail.tools.secrets import NO_SECRETS, Secrets
+from handrail.tools.unasked import entry_of, unasked
 from handrail.workspace.files import Workspace
 from handrail.workspace.places import Place
 
@@ -84,6 +83,7 @@ class Gate:
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
         without_sandbox: bool = False,
+        keep_entry: Callable[[str], None] = lambda _entry: None,
         answerable: bool = True,
         shown_characters: int = 16_000,
         secrets: Secrets = NO_SECRETS,
@@ -92,8 +92,10 @@ class Gate:
         self._workspace = workspace
         self._toolbox = toolbox
         self._asker = asker
-        self._lists = lists_of(allow, deny)
+        self._allowed = tuple(allow)
+        self._denied = tuple(deny)
         self._without_sandbox = without_sandbox
+        self._keep_entry = keep_entry
         self._answerable = answerable
         self._shown_characters = shown_characters
         self._secrets = secrets
@@ -192,7 +194,11 @@ class Gate:
         command = wanted.tool.about(wanted.arguments).command
         if command is None:
             return wanted
-        known = await to_thread.run_sync(command_facts, command, self._lists, self._workspace)
+        from handrail.policy.commands.judge import lists_of
+        from handrail.tools.command_facts import command_facts
+
+        lists = lists_of(self._allowed, self._denied)
+        known = await to_thread.run_sync(command_facts, command, lists, self._workspace)
         confined = self._without_sandbox or await wanted.tool.confined()
         return replace(wanted, command=known, confined=confined)
 
@@ -237,9 +243,12 @@ class Gate:
                 preview=preview,
                 why=ask.reason,
                 key=wanted.key,
+                entry=entry_of(facts),
             )
         )
         match answer.decision:
+            case "allow" if entry := entry_of(facts):
+                self._allow(tool, entry)
             case "reject":
                 note = (
                     f" Their reason: {answer.note}"
@@ -251,6 +260,15 @@ class Gate:
                 raise ToolRefused(nobody_to_ask(facts, ask).error)
             case "cancelled":
                 raise refused(tool, "cancelled", "The user cancelled the turn.", file_of(facts))
+
+    def _allow(self, tool: str, entry: str) -> None:
+        """Put the entry on the list, for this turn and from now on."""
+        try:
+            self._keep_entry(entry)
+        except ConfigProblem as problem:
+            message = f"The entry could not be kept, so the command did not run: {problem}"
+            raise refused(tool, "storage_failed", message) from problem
+        self._allowed += (entry,)
 
     def _check_again(self, wanted: Wanted, before: Facts, preview: str) -> None:
         """The world may have moved while the user thought: what was approved must be what is done."""

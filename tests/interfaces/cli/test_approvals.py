@@ -86,3 +86,8 @@ def test_an_approval_waits_on_a_line_that_fits() -> None:
     assert [plain(row) for row in keys_line(79, more=False)] == snapshot(
         ["  allow?   y yes   n no   a always in this session   ? why am I asked"]
     )
+
+
+def test_an_entry_that_would_be_kept_is_named() -> None:
+    rows = " ".join(plain(row).strip() for row in keys_line(79, more=False, entry="make build"))
+    assert "w write `make build` to your allowed commands" in rows

@@ -67,9 +67,11 @@ def left_out(asked: ApprovalAsked) -> int:
     return int(note[1]) if note else 0
 
 
-def keys_line(width: int, *, more: bool) -> list[Line]:
+def keys_line(width: int, *, more: bool, entry: str = "") -> list[Line]:
     """The line that waits for one key."""
     keys = [("y", "yes"), ("n", "no"), ("a", "always in this session"), ("?", "why am I asked")]
+    if entry:
+        keys.insert(3, ("w", f"write `{clean(entry)}` to your allowed commands"))
     if more:
         keys.insert(0, ("v", "view all"))
     pieces: list[str | tuple[str, str]] = [(BOLD, "  allow?")]

@@ -41,6 +41,7 @@ from handrail.protocol.values import AttachedImage
 
 Action = Callable[[], Awaitable[None]]
 
+DECISIONS = {"y": "once", "a": "always", "w": "allow"}
 TICK_SECONDS = 0.25
 TWICE_SECONDS = 2.0
 TREE_SECONDS = 10.0
@@ -165,7 +166,7 @@ class Conversation:
         elif not text.strip():
             return
         elif self._deciding.waiting and word in WORDS:
-            self._decide(WORDS[word], spelled=word in ("yes", "always"))
+            self._decide(WORDS[word], spelled=word in ("yes", "always", "write"))
         elif called := slash.parse(text):
             self._do(lambda: slash.call(self, called))
         elif self._questions:
@@ -263,6 +264,8 @@ class Conversation:
             self._rejecting = asked.approval_id
         elif key == "?":
             self.tell("why", asked.why)
+        elif key == "w" and not asked.entry:
+            self.tell("allow?", "no entry of the allowed commands can say this: y, n or a.")
         elif key == "v" or (unseen and not spelled):
             deciding.viewed.add(asked.approval_id)
             deciding.since = time.monotonic()
@@ -270,7 +273,7 @@ class Conversation:
         elif out_of_sight and not spelled:
             self.tell("allow?", f"{out_of_sight} lines cannot be shown here: type the word, yes or always.")
         else:
-            self._answer_approval("once" if key == "y" else "always")
+            self._answer_approval(DECISIONS[key])
 
     def busy(self) -> bool:
         return self._activity.running or bool(self._rejecting or self._choice)

@@ -13,7 +13,9 @@ PAUSE_SECONDS = 0.4
 ALONE_SECONDS = 0.3
 """A key with another one so soon after it begins a message."""
 
-WORDS = {"y": "y", "yes": "y", "n": "n", "no": "n", "a": "a", "always": "a", "?": "?", "v": "v", "view": "v"}
+WORDS = {
+    letter: word[0] for word in ("yes", "no", "always", "write", "view", "?") for letter in (word, word[0])
+}
 """What Enter takes as an answer, too."""
 
 
@@ -65,4 +67,4 @@ class Deciding:
             return wrap(line(head, (DIM, f"   {said}")), width, " " * 11)
         if not self.pressed and not self.ready(now):
             return [line(head, (DIM, "   …"))]
-        return keys_line(width, more=bool(self.unseen(width)))
+        return keys_line(width, more=bool(self.unseen(width)), entry=self.asked.entry if self.asked else "")

@@ -56,7 +56,7 @@ STYLE = Style.from_dict(
 )
 INPUT_LINES = 12
 MENU_LINES = 8
-ANSWER_KEYS = "ynav?YNAV"
+ANSWER_KEYS = "ynavw?YNAVW"
 
 
 class Listener(Protocol):

@@ -332,6 +332,8 @@ def approval_answered(event: ApprovalAnswered, known: Known, width: int) -> list
     asked = known.asked.get(event.approval_id)
     if event.decision == "always" and asked:
         return note("allowed", f"{asked.tool} {asked.summary}: always in this session", width)
+    if event.decision == "allow" and asked:
+        return note("allowed", f"`{asked.entry}`: from now on, in your settings", width)
     return []
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from handrail.policy.commands.families.git import BEFORE, HARDENED
+from handrail.policy.commands.hardening import BEFORE, OPTIONS
 from handrail.policy.commands.kinds import KINDS
 from handrail.policy.commands.known import (
     DEFAULT,
@@ -111,10 +111,10 @@ def _one(command: Simple, lists: Lists) -> _One:
     entry = _entry(texts, lists.allowed)
     known = rule_for(texts)
     if entry is None:
-        wanted = " ".join(texts[: known[0]] if known else _suggested(texts))
+        wanted = texts[: known[0]] if known else _suggested(texts)
         named = " ".join(texts[:2]) if name in WITH_SUBCOMMANDS else name
         problem = f"`{named}` is not on the list of allowed commands"
-        return _One(problem, "allowlist", f'`--allow "{wanted}"` or commands.allow would allow it.', wanted)
+        return _One(problem, "allowlist", _exactly(wanted), _as_entry(wanted))
     if known is None:
         return _listed(words, texts, entry)
     length, rule = known
@@ -123,7 +123,7 @@ def _one(command: Simple, lists: Lists) -> _One:
         # The user named more than the rule knows: what they named is theirs, the rest is the rule's.
         read = rule.read(words[len(entry) :], whole=False)
     if read.problem:
-        return _One(read.problem, f"rule: {rule.name}", _exactly(texts), " ".join(texts))
+        return _One(read.problem, f"rule: {rule.name}", _exactly(texts), _as_entry(texts))
     return _One(decided=f"rule: {rule.name}", paths=read.paths, rule=rule, words=_run(words, length, rule))
 
 
@@ -132,13 +132,13 @@ def _listed(words: Sequence[Word], texts: Words, entry: Words) -> _One:
     decided, behind = f"allowlist: {' '.join(entry)}", words[len(entry) :]
     if texts[0] in RUNNERS and behind:
         problem = f"`{texts[0]}` runs what its words say, and these are not the words of the entry"
-        return _One(problem, decided, _exactly(texts), " ".join(texts))
+        return _One(problem, decided, _exactly(texts), _as_entry(texts))
     if texts[0] in INTERPRETERS and len(texts) == 1:
         return _One(f"`{texts[0]}` without a file runs what it is given as input", decided, "Name the file.")
     takes_options_first = texts[0] in WITH_SUBCOMMANDS or texts[0] in INTERPRETERS
     if takes_options_first and len(entry) == 1 and behind and behind[0].text.startswith("-"):
         problem = f"`{texts[0]}` with `{behind[0].text}` before its first argument"
-        return _One(problem, decided, _exactly(texts), " ".join(texts))
+        return _One(problem, decided, _exactly(texts), _as_entry(texts))
     if any(word.pattern for word in behind):
         return _One("a pattern, which file names take the place of", decided, "Name the files.")
     rest = KINDS["REST"]
@@ -147,12 +147,20 @@ def _listed(words: Sequence[Word], texts: Words, entry: Words) -> _One:
 
 
 def _exactly(texts: Words) -> str:
+    if not _as_entry(texts):
+        return "No entry can stand for words with blanks in them: it is asked about each time."
     return f'`--allow "{" ".join(texts)}"` or the same entry in commands.allow would allow it.'
+
+
+def _as_entry(texts: Words) -> str:
+    """The words as an entry is written; empty where they would be read as others."""
+    text = " ".join(texts)
+    return text if tuple(text.split()) == texts else ""
 
 
 def _suggested(texts: Words) -> Words:
     """The words of an entry that would cover the command and few others."""
-    has_subcommand = texts[0] not in RUNNERS and len(texts) > 1 and texts[1].isalpha()
+    has_subcommand = texts[0] in WITH_SUBCOMMANDS and len(texts) > 1 and not texts[1].startswith("-")
     return texts[:2] if has_subcommand else texts
 
 
@@ -182,7 +190,7 @@ def _same(texts: Words) -> Words:
 def _run(words: Sequence[Word], length: int, rule: Rule) -> tuple[Word, ...]:
     """The command with the words that keep its program from more than was judged."""
     first, *others = words[:length]
-    before = map(Word, HARDENED.split()) if first.text == "git" else ()
+    before = map(Word, OPTIONS.split()) if first.text == "git" else ()
     return (first, *before, *others, *map(Word, rule.adds), *words[length:])
 
 

@@ -18,12 +18,14 @@ class ApprovalAsked(EventBase):
     """Why it is asked."""
     key: str = ""
     """Stands for exactly what an `always` would allow."""
+    entry: str = ""
+    """What an `allow` would write into the user's list of allowed commands; empty: it cannot be said."""
 
 
 class ApprovalAnswered(EventBase):
     type: Literal["approval_answered"] = "approval_answered"
     approval_id: str
-    decision: Literal["once", "always", "reject", "nobody", "cancelled"]
+    decision: Literal["once", "always", "allow", "reject", "nobody", "cancelled"]
     note: str = ""
     """The user's reason; it goes to the model."""
 

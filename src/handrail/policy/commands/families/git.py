@@ -1,13 +1,7 @@
 """git, as far as it only looks; it runs hardened, because settings of a repository can name programs."""
 
+from handrail.policy.commands.hardening import NO_PROGRAMS
 from handrail.policy.commands.rule import rule
-
-BEFORE = "GIT_OPTIONAL_LOCKS=0 GIT_NO_LAZY_FETCH=1 GIT_ALLOW_PROTOCOL=none"
-HARDENED = (
-    "--no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null -c safe.bareRepository=explicit "
-    "-c log.showSignature=false -c gpg.program=false -c gpg.ssh.program=false -c gpg.x509.program=false"
-)
-NO_PROGRAMS = "--no-ext-diff --no-textconv --ignore-submodules=dirty"
 
 DIFF = """
     --stat[=WORD] --numstat --shortstat --summary --dirstat[=WORD] --compact-summary --name-only
