@@ -14,8 +14,9 @@ from handrail.interfaces.cli.styles import (
     DIM,
     PLAIN,
     Line,
-    columns,
+    Piece,
     fit,
+    length,
     line,
     wrap,
 )
@@ -35,6 +36,7 @@ STATES = {
     "elsewhere": "made elsewhere",
 }
 STATE_COLUMNS = 18
+NARROWEST = 16
 
 
 def state_of(change: "Change", numbers: Mapping[str, int]) -> str:
@@ -48,28 +50,32 @@ def numbers_of(changes: "Sequence[Change]") -> dict[str, int]:
     return {change.id: change.number for change in changes}
 
 
-def change_lines(changes: "Sequence[Change]", todos: "Sequence[Todo]", now: float, width: int) -> list[Line]:
-    """One line a change set, the newest first, below a line that says what is what."""
+def change_lines(
+    changes: "Sequence[Change]", todos: "Sequence[Todo]", now: float, width: int, most: int = 1_000_000
+) -> list[Line]:
+    """One line a change set, the newest first and at most so many, below a line that says what is what."""
     if not changes:
         return []
     numbers = numbers_of(changes)
     head = f"{'change':>6}  {'when':>11}  {'by':<8}  {'state':<{STATE_COLUMNS}}  files"
     rows = [line((DIM, fit(head, width)))]
-    for change in reversed(changes):
-        state = state_of(change, numbers)
-        facts = f"  {ago(now - change.at):>11}  {change.prepared.by:<8}  "
-        room = max(16, width - 6 - columns(facts) - STATE_COLUMNS - 2)
-        rows.append(
-            line(
-                (ACCENT, f"{change.number:>6}"),
-                (DIM, facts),
-                (PLAIN if change.status == "applied" else DIM, f"{state:<{STATE_COLUMNS}}  "),
-                fit(files_in_short(change.prepared.files, change.prepared.unlisted), room),
-            )
-        )
+    for change in list(reversed(changes))[:most]:
+        rows += one_change(change, state_of(change, numbers), now, width)
         for text in remarks(change, numbers, todos):
             rows += wrap(line((DIM, f"{'':8}{text}")), width, " " * 10)
     return rows
+
+
+def one_change(change: "Change", state: str, now: float, width: int) -> list[Line]:
+    """Its line; where that is narrow, its files are on another one."""
+    style = PLAIN if change.status == "applied" else DIM
+    facts = f"  {ago(now - change.at):>11}  {change.prepared.by:<8}  "
+    head = line((ACCENT, f"{change.number:>6}"), (DIM, facts), (style, f"{state:<{STATE_COLUMNS}}  "))
+    files = files_in_short(change.prepared.files, change.prepared.unlisted)
+    room = width - length(head)
+    if room >= NARROWEST:
+        return [(*head, Piece(PLAIN, fit(files, room)))]
+    return [(*head[:2], Piece(style, state)), line(f"{'':8}{fit(files, width - 8)}")]
 
 
 def files_in_short(files: "Sequence[FileChange]", unlisted: int = 0) -> str:

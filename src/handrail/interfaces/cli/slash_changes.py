@@ -37,7 +37,7 @@ async def changes(talk: "Conversation", argument: str) -> None:
     session_id = session_of(talk)
     found, state = talk.app.history.changes(session_id), talk.app.state(session_id)
     if not argument:
-        rows = change_lines(found[-LISTED:], state.todos, time.time(), talk.width)
+        rows = change_lines(found, state.todos, time.time(), talk.width, LISTED)
         talk.say(rows or note("changes", "no file was changed in this session", talk.width))
         if len(found) > LISTED:
             talk.tell("", f"{len(found) - LISTED} older ones: `handrail changes` lists all")
