@@ -32,7 +32,7 @@ def test_prompt_is_small_and_names_only_files_that_can_be_used(workspace: Worksp
 
 def test_modes_that_only_read_offer_only_reading(workspace: Workspace) -> None:
     prompt = small_prompt(workspace, Toolbox().specs("explore"), checked=False)
-    assert [tool.name for tool in prompt.tools] == ["read"]
+    assert [tool.name for tool in prompt.tools] == ["read", "run"]  # the gate runs only what reads
 
 
 def test_a_new_file_can_be_written_when_the_user_names_it(workspace: Workspace) -> None:
