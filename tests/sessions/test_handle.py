@@ -21,6 +21,7 @@ from handrail.protocol.events import (
     UserMessage,
 )
 from handrail.protocol.upcast import load_event
+from handrail.sessions.catalogue import list_sessions
 from handrail.sessions.handle import Session
 from handrail.sessions.state import SNAPSHOT_VERSION
 from handrail.sessions.transcript import SHOWN, Replied, Said, entry_of
@@ -142,3 +143,16 @@ def test_every_event_that_is_shown_to_the_model_is_listed_as_such() -> None:
         if entry_of(Recorded("s", seq, 0.0, event)):
             shown.add(event.type)
     assert shown | {"request_failed", "turn_finished"} == SHOWN
+
+
+def test_a_list_is_right_after_every_commit_of_a_turn(log: Log) -> None:
+    session = started(log)
+    asked, begun, *rest = turn(1)
+    for events in ([], [asked, begun], *([event] for event in rest)):
+        session.append(*events)
+        (listed,) = list_sessions(log)
+        state = session.state
+        assert (listed.title, listed.turns, listed.running) == (state.title, state.turns, bool(state.turn))
+    assert (head := log.head(session.stream))
+    assert '"turns":1' in head.label
+    assert '"running":false' in head.label

@@ -46,6 +46,8 @@ LISTED = (
     TurnFinished,
 )
 """Events after which a list of sessions shows something else."""
+SOON_FOLLOWED = (SessionStarted, TurnStarted)
+"""Those after which more is committed at once, and what a list shows with it."""
 
 
 class Session:
@@ -62,6 +64,8 @@ class Session:
         self.live = Live(self.stream, self._ring)
         self._hold: Hold | None = None
         self._snapshot_seq = 0
+        self._label: str | None = None
+        """What lists are to show from the next commit on."""
         self._folded = 0
         """How far `state` has come; `transcript` may begin earlier."""
 
@@ -133,6 +137,7 @@ class Session:
         if self._hold is None:
             raise LostHold(f"Session {self.id} is held by another process. Send it a command instead.")
         settled = list(settle)
+        listed = [event for event in events if isinstance(event, LISTED)]
         rows = self.log.append(
             self.stream,
             [NewRow(event.type, VERSION, dump_event(event)) for event in events],
@@ -142,7 +147,9 @@ class Session:
             blobs=blobs,
             settle=settled,
             steps=journal_steps(events),
+            label="" if listed else self._label,  # a list makes what is not there from the events
         )
+        self._label = None
         facts = [
             Recorded(self.stream, row.seq, row.at / 1000, event)
             for row, event in zip(rows, events, strict=True)
@@ -151,11 +158,19 @@ class Session:
             self._fold(fact)
         for message_id in settled:
             self.live.settle(message_id)
-        if any(isinstance(event, LISTED) for event in events):
-            with suppress(StorageProblem):  # the events are facts; what a list shows can be made again
-                self.log.set_label(self.stream, label_of(self.state).model_dump_json())
+        if listed:
+            self._list_as(
+                label_of(self.state).model_dump_json(), at_once=not isinstance(listed[-1], SOON_FOLLOWED)
+            )
         self._ring()
         return facts
+
+    def _list_as(self, label: str, *, at_once: bool) -> None:
+        if not at_once:
+            self._label = label
+            return
+        with suppress(StorageProblem):  # the events are facts; what a list shows can be made again
+            self.log.set_label(self.stream, label)
 
     def keep_live(self) -> None:
         """Let the log keep the text that has streamed so far."""

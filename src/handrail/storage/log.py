@@ -123,11 +123,12 @@ class Log:
         blobs: Iterable[bytes] = (),
         settle: Iterable[str] = (),
         steps: Steps = NO_STEPS,
+        label: str | None = None,
     ) -> list[Row]:
         """Commit rows at the end of a stream, all or none, and return them.
 
         In the same transaction `take` removes commands from the inbox, `blobs` are stored, the partial texts
-        of the messages in `settle` are dropped, and `steps` are taken in the journal.
+        of the messages in `settle` are dropped, `steps` are taken in the journal, and lists show `label`.
         """
         now = time.time_ns() // 1_000_000
         with transaction(self._connection, self.path) as db:
@@ -143,10 +144,12 @@ class Log:
                 before = row_hash(before, row)
                 written.append(row._replace(hash=before))
             db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", written)
+            shown = head.label if label is None else label
             db.execute(
                 "INSERT INTO streams VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO UPDATE SET"
-                " head = excluded.head, hash = excluded.hash, touched = excluded.touched",
-                (stream, head.seq + len(rows), before, head.epoch, now, head.label),
+                " head = excluded.head, hash = excluded.hash, touched = excluded.touched,"
+                " label = excluded.label",
+                (stream, head.seq + len(rows), before, head.epoch, now, shown),
             )
             for taken in take:
                 db.execute("DELETE FROM inbox WHERE id = ?", (taken,))
