@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from bench import changes, long_session
+from bench import changes, deciding, long_session
 from bench.agents import Agent, Handrail
 from bench.commits import Gap, longest_gap
 from bench.figures import Measured, missed, table
@@ -48,10 +48,13 @@ def main() -> None:
         *(f"{row.name}: {row.milliseconds:.1f} ms, {row.ratio:.2f} times {row.against}" for row in ours),
     ]
     print("\n".join(lines[-len(ours) :] if ours else []), flush=True)
+    decision = deciding.measure()
+    print(f"A decision about a command: {decision.new:.1f} ms; wanted are 5.", flush=True)
     facts = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": platform.platform(),
         "result_to_request": gap._asdict(),
+        "command_decision_ms": decision._asdict(),
         "agents": [row.facts() for row in rows],
         "handrail": [row._asdict() for row in ours],
     }

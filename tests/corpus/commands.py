@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from handrail.policy.commands.judge import Lists
+from handrail.policy.commands.judge import Lists, entries
 from handrail.policy.decide import decide
 from handrail.policy.decision import Allow, Ask, Deny
 from handrail.policy.facts import Facts
@@ -42,7 +42,7 @@ LIST = (
     ),
     *("pytest", "ruff", "mypy"),
 )
-LISTS = Lists(tuple(tuple(entry.split()) for entry in LIST))
+LISTS = Lists(entries(LIST))
 
 
 def run_command(case: dict[str, Any]) -> dict[str, Any]:

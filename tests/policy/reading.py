@@ -1,6 +1,6 @@
 """Commands as the rules see them, for tests: their words as they stand, no shell grammar asked."""
 
-from handrail.policy.commands.judge import Judged, Lists, judge, lists_of
+from handrail.policy.commands.judge import Judged, Lists, entries, judge, lists_of
 from handrail.policy.commands.script import Script, Simple, Word
 from handrail.policy.facts import CommandFacts
 
@@ -9,7 +9,7 @@ def judged(text: str, *allow: str, only: bool = False, deny: tuple[str, ...] = (
     """The verdict about words between blanks; `only`: without the default list."""
     lists = lists_of(allow, deny)
     if only:
-        lists = Lists(tuple(tuple(entry.split()) for entry in allow), lists.denied)
+        lists = Lists(entries(allow), lists.denied)
     return judge(Script(text, (Simple(tuple(map(Word, text.split()))),)), lists)
 
 

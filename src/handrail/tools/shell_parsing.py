@@ -15,6 +15,8 @@ from handrail.tools.shell_tree import read_tree
 SECONDS = 2.0
 # The dialect as an option also keeps shfmt from looking for an .editorconfig, which is the workspace's.
 OPTIONS = ("--to-json", "--language-dialect=bash")
+QUICKER = {"GOMAXPROCS": "1", "GOGC": "off"}
+"""It is a Go program that ends before its second thread or its collector would be of use."""
 MOST_KEPT = 256
 
 
@@ -45,11 +47,12 @@ def _parse(text: str, program: str) -> Script:
     done = subprocess.run(
         [program, *OPTIONS],
         input=text.encode(),
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         timeout=SECONDS,
         check=False,
         cwd="/",
-        env={},
+        env=QUICKER,
     )
     if done.returncode:
         return Script(text, problem="the command is not complete or not valid bash")

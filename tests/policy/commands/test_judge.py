@@ -1,6 +1,6 @@
 import pytest
 
-from handrail.policy.commands.judge import Lists, judge
+from handrail.policy.commands.judge import Lists, entries, judge
 from handrail.policy.commands.script import Script, Simple, Word
 from tests.policy.reading import judged
 
@@ -40,7 +40,7 @@ def test_a_denied_command_is_denied_whatever_allows_it() -> None:
     found = judged("git push --force", "git push", deny=("git push",))
     assert found.denied == "git push"
     two = Script("", (Simple((Word("ls"),)), Simple((Word("git"), Word("--no-pager"), Word("push")))))
-    assert judge(two, Lists(denied=(("git", "push"),))).denied == "git push"
+    assert judge(two, Lists(denied=entries(["git push"]))).denied == "git push"
     assert judged("git pushx", "git pushx", deny=("git push",)).denied == ""
 
 

@@ -1,6 +1,7 @@
 """What is known of a command before it runs: is every part of it on the list, and known to be harmless?"""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from handrail.policy.commands.hardening import BEFORE, OPTIONS
 from handrail.policy.commands.kinds import KINDS
@@ -24,15 +25,18 @@ DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d\ufe58\ufe63"
 class Lists(Record):
     """Entries by their words: what may run unasked in mode auto, and what never runs."""
 
-    allowed: tuple[Words, ...] = DEFAULT
-    denied: tuple[Words, ...] = ()
+    allowed: frozenset[Words] = frozenset(DEFAULT)
+    denied: frozenset[Words] = frozenset()
 
 
 def lists_of(allow: Sequence[str], deny: Sequence[str] = ()) -> Lists:
     """The default list with the user's entries, given as text."""
-    return Lists(
-        (*DEFAULT, *(tuple(entry.split()) for entry in allow)), tuple(tuple(each.split()) for each in deny)
-    )
+    return Lists(frozenset(DEFAULT) | entries(allow), entries(deny))
+
+
+def entries(texts: Sequence[str]) -> frozenset[Words]:
+    """Entries as they are written, by their words."""
+    return frozenset(words for text in texts if (words := tuple(text.split())))
 
 
 class Judged(Record):
@@ -164,10 +168,17 @@ def _suggested(texts: Words) -> Words:
     return texts[:2] if has_subcommand else texts
 
 
-def _entry(texts: Words, entries: Sequence[Words]) -> Words | None:
+def _entry(texts: Words, known: frozenset[Words]) -> Words | None:
     """The entry of the most words that the command begins with."""
-    found = [entry for entry in entries if entry and texts[: len(entry)] == entry]
-    return max(found, key=len, default=None)
+    for length in range(min(len(texts), _longest(known)), 0, -1):
+        if texts[:length] in known:
+            return texts[:length]
+    return None
+
+
+@lru_cache(maxsize=16)
+def _longest(known: frozenset[Words]) -> int:
+    return max(map(len, known), default=0)
 
 
 def _words(command: Simple) -> tuple[tuple[Word, ...], Words]:
