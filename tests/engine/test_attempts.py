@@ -91,6 +91,24 @@ async def test_what_commands_and_the_check_itself_changed_is_taken_back(tmp_path
     assert not (tmp_path / "checks").exists()
 
 
+@pytest.mark.parametrize("last", ["wrong", "right"])
+async def test_what_changed_while_the_check_ran_is_put_back_and_named(tmp_path: Path, last: str) -> None:
+    (tmp_path / "answer.txt").write_text("old\n")
+    (tmp_path / "notes.txt").write_text("mine\n")
+    script = [
+        {"when": "tried and taken back", **write(last)},
+        {"when": "fails now", **write("bad")},
+        {"when": "answer.txt", "text": "done"},
+    ]
+    check = f"{CHECK} || {{ echo saved meanwhile >> notes.txt; false; }}"
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        await talk.send(SendMessage(text="make @answer.txt right", check=check, attempts=2))
+        finished = await talk.until(TurnFinished)
+    assert finished.reason == ("answered" if last == "right" else "unverified")
+    assert "while a command ran: notes.txt." in finished.detail
+    assert (tmp_path / "notes.txt").read_text() == "mine\n"
+
+
 async def test_a_fresh_answer_is_not_shown_the_ones_before(tmp_path: Path) -> None:
     script = [
         {"when": "tried and taken back", "text": "second"},

@@ -9,13 +9,15 @@ import anyio
 import pytest
 
 from handrail.changes.apply import apply
+from handrail.changes.change_set import ChangeSet, FileEdit
 from handrail.changes.rollback import Plan, back, plan_back
 from handrail.protocol.events import ChangePrepared
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import FileChange, ToolCall
 from handrail.tools import watching
+from handrail.tools.base import Work
 from handrail.workspace.index import snapshot
-from tests.tools.calls import Bench
+from tests.tools.calls import Bench, open_session
 
 pytestmark = pytest.mark.anyio
 
@@ -373,3 +375,30 @@ async def test_a_second_command_reads_nothing_again(project: Bench) -> None:
     again = watch._look_before(())
     assert all(again.copies[path] is copy for path, copy in first.copies.items())
     assert again.objects is first.objects or not again.objects
+
+
+@pytest.mark.promise("CMD-8")
+async def test_what_another_session_did_while_a_command_ran_is_not_taken_back_with_it(
+    bench: Bench, tmp_path: Path
+) -> None:
+    files = {name: bench.root / name for name in ("theirs", "gone", "ours", "both")}
+    for file in files.values():
+        file.write_bytes(b"old")
+    other = open_session(tmp_path / "log", bench.root, "auto", "hello")
+    edits = (
+        FileEdit("theirs", "update", b"old", b"by the other"),
+        FileEdit("gone", "delete", b"old", None),
+        FileEdit("made", "create", None, b"by the other"),
+        FileEdit("both", "update", b"old", b"by the other"),
+    )
+    work = Work(bench.session, bench.workspace, "t_1", "call_1")
+    async with watching.Watch(bench.workspace).around(work, "make"):
+        apply(other, bench.workspace, ChangeSet(edits))
+        files["ours"].write_bytes(b"by the command")
+        files["both"].write_bytes(b"by both")
+    assert {path: file.restorable for path, file in last(bench).items()} == {"ours": True, "both": False}
+    take_back(bench, leave_lost=True)
+    found = {name: data for name, (data, _) in tree(bench.root).items()}
+    assert found == {"theirs": b"by the other", "made": b"by the other", "both": b"by both", "ours": b"old"}
+    other.release()
+    other.log.close()

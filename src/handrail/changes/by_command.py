@@ -6,7 +6,7 @@ Somebody else may have written in the same time; nobody can tell who it was, and
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from handrail.changes.copies import EACH, Copies, may_hold_secret
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import FileChange
 from handrail.workspace.files import Workspace
-from handrail.workspace.found import LARGEST, OTHER, Content, Found
+from handrail.workspace.found import LARGEST, OTHER, Content, Found, Step
 from handrail.workspace.git_index import Entry
 from handrail.workspace.ignore import NAME as IGNORE_FILE
 from handrail.workspace.index import COARSE, UNSURE, FileStat, StatIndex, differences, stat_of
@@ -122,6 +122,28 @@ def what_changed(
     made = sorted(after.folders - before.looked.folders) if files else []
     folders = tuple(path for path in made[:MOST_LISTED] if printable(path) == path)
     return Changed(files, folders, tuple(comparing.contents.values()), found.unlisted, found.ignored)
+
+
+def without_others(changed: Changed, others: Sequence[Step]) -> Changed:
+    """The same without what other sessions did meanwhile, told by their steps, oldest first.
+
+    A file that is theirs only in part stays listed, and nothing goes back over it.
+    """
+    ways: dict[str, list[Step]] = {}
+    for step in others:
+        ways.setdefault(step.path, []).append(step)
+    files = []
+    for file in changed.files:
+        way = ways.get(file.path)
+        if way is None:
+            files.append(file)
+        elif (way[0].old, way[-1].new, way[-1].new_mode) != (
+            file.old_sha256,
+            file.new_sha256,
+            file.new_mode,
+        ):
+            files.append(file.model_copy(update={"restorable": False}))
+    return changed._replace(files=tuple(files))
 
 
 class _Was(NamedTuple):

@@ -12,6 +12,7 @@ from handrail.tools.checking import Checker
 from handrail.workspace.files import Workspace
 
 FIRST, STEP, WARMEST = 0.3, 0.15, 1.0
+NAMED = 5
 
 
 class Attempts:
@@ -32,6 +33,8 @@ class Attempts:
         self._brief = brief
         self._task = task
         self._left: dict[str, str] = {}
+        self._put_back: dict[str, None] = {}
+        """What changed while commands ran: by them, as far as one can know."""
 
     async def until_passed(self, answer: Callable[[], Awaitable[Ending]]) -> Ending:
         """Answered when the check passed; otherwise the files are as they were, and the ending says so."""
@@ -46,7 +49,9 @@ class Attempts:
                 break
             failed = await self._check(attempt=number)
             if failed.passed:
-                return Ending("answered", f"The check passes: {self._turn.check}")
+                return Ending(
+                    "answered", f"The check passes: {self._turn.check}{self._put_back_told(after='.')}"
+                )
             self._take_back()
         self._take_back()
         return self._unverified(ending)
@@ -85,6 +90,11 @@ class Attempts:
                     raise
                 continue  # changed in this very moment: it is somebody else's now
             self._left |= left
+            ran = [change for change in self._turn.made if change.by == "command"]
+            by_commands = {file.path for change in ran for file in change.files}
+            self._put_back |= dict.fromkeys(
+                file.path for file in plan.files if file.path in by_commands and file.path not in left
+            )
             return
 
     def _unverified(self, ending: Ending) -> Ending:
@@ -97,9 +107,21 @@ class Attempts:
             files += f"Changed by somebody else meanwhile and left as they are: {', '.join(theirs)}."
         if lost:
             files += " " * bool(files) + f"Changed by a command and not kept before it: {', '.join(lost)}."
+        files += self._put_back_told()
         if ending.reason in ("budget", "failed"):
             return Ending(ending.reason, f"{ending.detail} {files}")
         return Ending("unverified", f"{tried} {files}")
+
+    def _put_back_told(self, after: str = "") -> str:
+        """Whoever saved a file in that time has to know where it is."""
+        if not self._put_back:
+            return ""
+        names = ", ".join(list(self._put_back)[:NAMED])
+        more = f" and {len(self._put_back) - NAMED} more" if len(self._put_back) > NAMED else ""
+        return (
+            f"{after} Put back, since it changed while a command ran: {names}{more}."
+            " If that was you, `handrail changes` has what you wrote."
+        )
 
     @property
     def _turn(self) -> TurnState:

@@ -14,7 +14,7 @@ from anyio.to_thread import run_sync
 
 from handrail.protocol.events import ChangeApplied, ChangePrepared
 from handrail.protocol.ids import new_id
-from handrail.sessions.handle import Session
+from handrail.sessions.handle import Session, recorded
 from handrail.tools.base import Work
 from handrail.workspace.files import Workspace
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NAMED = 10
 LETTERS = {"create": "A", "update": "M", "delete": "D"}
+PREPARED = "change_prepared"
 MOST_OUTPUT = 48_000_000
 """Bytes of what git is asked for, headers included."""
 
@@ -44,13 +45,14 @@ class Watch:
         """Compare around the block; what is told is there when it has ended."""
         known = work.session.state.files
         names = [*reversed(known.changed), *reversed(known.files)]
+        heads = other_heads(work.session)
         before = await run_sync(self._look_before, names)
         told = Told()
         try:
             yield told
         finally:
             with anyio.CancelScope(shield=True):
-                changed = await self._compare(before)
+                changed = _without_others(await self._compare(before), work.session, heads)
                 record(work.session, work, command, changed)
                 told.changed = changed
 
@@ -164,6 +166,33 @@ def record(session: Session, work: Work, command: str, changed: "Changed") -> No
         unlisted=changed.unlisted,
     )
     session.append(prepared, ChangeApplied(change_id=prepared.change_id), blobs=changed.contents)
+
+
+def other_heads(session: Session) -> dict[str, int]:
+    """How far the other sessions of the workspace have come."""
+    heads = session.log.heads("session:")
+    return {head.stream: head.seq for head in heads if head.stream != session.stream}
+
+
+def _without_others(changed: "Changed", session: Session, heads: Mapping[str, int]) -> "Changed":
+    """What changed, but for what other sessions have recorded as theirs since."""
+    from handrail.changes.by_command import without_others
+    from handrail.changes.journal import steps_of
+
+    if not changed.files:
+        return changed
+    now = other_heads(session)
+    # One event earlier: an intention that was being carried out when the command began.
+    rows = [
+        row
+        for stream in now
+        if now[stream] != heads.get(stream)
+        for row in session.log.read(stream, after=max(0, heads.get(stream, 0) - 1))
+    ]
+    events = [recorded(row).event for row in sorted(rows, key=lambda row: row.at) if row.type == PREPARED]
+    made = [event for event in events if isinstance(event, ChangePrepared) and event.by != "command"]
+    steps = [step for prepared in made for step in steps_of(prepared)]
+    return without_others(changed, steps)
 
 
 def _snapshot(root: Path, since: "StatIndex | None" = None) -> "StatIndex":
