@@ -88,6 +88,53 @@ async def test_what_the_user_staged_in_the_same_file_stays_and_is_said(root: Pat
     assert (root / "a.txt").read_text() == "new\n"
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_other_lines_that_the_user_staged_in_the_same_file_are_not_in_it_and_undo_nothing(
+    root: Path, when: str
+) -> None:
+    first = "".join(f"{number}\n" for number in range(20))
+    (root / "a.txt").write_text(first)
+    git(root, "commit", "-qam", "longer")
+
+    def stage() -> None:
+        now = (root / "a.txt").read_text()
+        (root / "a.txt").write_text(first.replace("2\n", "2 by hand\n", 1))
+        git(root, "add", "a.txt")
+        (root / "a.txt").write_text(now.replace("2\n", "2 by hand\n", 1))
+
+    edit = call("edit", path="a.txt", edits=[{"search": "17\n", "replace": "17 by the model\n"}])
+    script = [calls(call("read", path="a.txt"), edit), {"text": "ok"}]
+    async with conversation(root, script, mode="edit") as talk:
+        if when == "before":
+            stage()
+        await talk.turn("change it")
+        if when == "after":
+            stage()
+        made = await commit(talk)
+    assert isinstance(made, Committed), made
+    assert git(root, "show", "HEAD:a.txt") == first.replace("17\n", "17 by the model\n")
+    assert git(root, "show", ":a.txt") == (root / "a.txt").read_text()
+    changed = [line for line in git(root, "diff", "--cached", "-U0").splitlines() if line[:1] in "+-"]
+    assert changed[2:] == ["-2", "+2 by hand"]
+    assert "a.txt stays staged" in " ".join(made.notes)
+
+
+async def test_a_new_file_that_the_user_staged_is_left_to_them(root: Path) -> None:
+    (root / "new.txt").write_text("by hand\n")
+    git(root, "add", "new.txt")
+    both = calls(call("read", path="new.txt"), call("read", path="a.txt"))
+    edits = calls(
+        call("write", path="new.txt", text="by hand\nnew\n"), call("write", path="a.txt", text="b\n")
+    )
+    async with conversation(root, [both, edits, {"text": "ok"}], mode="edit") as talk:
+        await talk.turn("change them")
+        made = await commit(talk)
+    assert isinstance(made, Committed), made
+    assert made.files == ("a.txt",)
+    assert "new.txt is left out: you have staged something in it" in " ".join(made.notes)
+    assert git(root, "show", ":new.txt") == "by hand\n"
+
+
 async def test_what_the_user_wrote_since_is_not_in_it(root: Path) -> None:
     async with conversation(root, [rewrite("a.txt", "new\n"), {"text": "ok"}], mode="edit") as talk:
         await talk.turn("change it")

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from handrail.changes.merge import merge
 from handrail.protocol.errors import UsageProblem
 from handrail.storage.scratch import make_scratch, remove_scratch
-from handrail.tools.git import converted_files
-from handrail.tools.repository import Entry, Repository, Wanted, find_repository
+from handrail.tools.git import converted_files, git_contents
+from handrail.tools.repository import MOST_BYTES, Entry, Repository, Wanted, find_repository
 from handrail.workspace.files import Workspace
 
 
@@ -43,8 +44,12 @@ async def commit_files(workspace: Workspace, files: Sequence[Wanted], message: s
         raise UsageProblem(" ".join(["Nothing was committed: no file differs from the last commit.", *notes]))
     commit = await repository.commit(tree, head, message)
     try:
-        if kept := await repository.follow_index(head, commit, changed):
-            notes.append(f"What you had staged in {', '.join(kept)} stays staged.")
+        kept = await repository.follow_index(head, commit, changed)
+        if staged := [*kept.beside, *kept.against]:
+            notes.append(f"What you had staged in {', '.join(staged)} stays staged.")
+        if kept.against:
+            names = ", ".join(kept.against)
+            notes.append(f"Committing that as it is would undo what this commit has of {names}.")
     except UsageProblem as problem:
         notes.append(f"Your index was not brought along, `git reset -- FILE` does it: {problem}")
     inside = tuple(path.removeprefix(repository.prefix) for path in changed)
@@ -59,10 +64,12 @@ async def _fitting(
     ignored = await repository.ignored(paths)
     converted = await converted_files(workspace.root, paths)
     there = await repository.entries_of(head, paths) if head else {}
+    staged = await repository.staged(paths)
     fitting, notes = [], list[str]()
     for file in files:
         entry = there.get(repository.prefix + file.path)
-        why = ""
+        in_index = staged.get(repository.prefix + file.path)
+        why, alone = "", None
         if workspace.resolve(file.path).secret:
             why = "it may hold secrets"
         elif converted is None or file.path in converted:
@@ -73,13 +80,27 @@ async def _fitting(
             why = "it is in a repository of its own"
         elif not _is_base(entry, file.base) and not _is_on_disk(workspace, file):
             why = "you changed it before and after: add it yourself"
+        elif not _is_base(entry, file.base) and in_index not in (None, entry):
+            alone = await _alone(repository, file, entry)
+            why = "" if alone else "you have staged something in it: commit that first, or add it yourself"
         elif not _is_base(entry, file.base) and entry:
             notes.append(f"{file.path} differed from the last commit before: that is in this commit too.")
         if why:
             notes.append(f"{file.path} is left out: {why}.")
         else:
-            fitting.append(file)
+            fitting.append(alone or file)
     return fitting, notes
+
+
+async def _alone(repository: Repository, file: Wanted, entry: Entry | None) -> Wanted | None:
+    """The last commit's file with nothing but the change in it; None where that cannot be told apart."""
+    if entry is None or file.base is None or file.data is None:
+        return None
+    contents = await git_contents(repository.root, [entry.object_id], MOST_BYTES)
+    if entry.object_id not in contents:
+        return None
+    merged = merge(file.base, contents[entry.object_id], file.data)
+    return file._replace(data=merged.data) if merged and not merged.clashes else None
 
 
 def _is_base(entry: Entry | None, base: bytes | None) -> bool:

@@ -7,9 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
+from handrail.changes.merge import merge
 from handrail.protocol.errors import UsageProblem
 from handrail.storage.scratch import put_into_scratch
-from handrail.tools.git import HARDENED, WORDS, filters_off, git_environment
+from handrail.tools.git import HARDENED, WORDS, filters_off, git_contents, git_environment
 from handrail.tools.process import run_process
 
 SECONDS = 30.0
@@ -57,6 +58,15 @@ async def find_repository(root: Path) -> "Repository":
         if (found.folder / name).exists():
             raise UsageProblem(f"{what} is under way in this repository. Finish it, then commit.")
     return found
+
+
+class Staged(NamedTuple):
+    """Files of a commit in which the user had staged something else."""
+
+    beside: list[str]
+    """Other lines: the commit's are in the index now, too."""
+    against: list[str]
+    """The same lines, or not to be told: the index has only what the user staged."""
 
 
 class Said(NamedTuple):
@@ -131,24 +141,41 @@ class Repository:
             raise UsageProblem(f"Nothing was committed: the branch moved meanwhile ({_last_line(moved)}).")
         return commit
 
-    async def follow_index(self, head: str, commit: str, changed: Sequence[str]) -> list[str]:
+    async def follow_index(self, head: str, commit: str, changed: Sequence[str]) -> "Staged":
         """Bring the user's index along in these files; those in which they had staged something else."""
         listed = [path.removeprefix(self.prefix) for path in changed]
         staged = await self.staged(listed)
         before = await self.entries_of(head, listed) if head else {}
         after = await self.entries_of(commit, listed)
-        kept, lines = [], []
+        found, lines = Staged([], []), []
         for path in changed:
             if staged.get(path) == after.get(path):
                 continue
+            entry = after.get(path) or Entry("0", "0" * len(commit))
             if staged.get(path) != before.get(path):
-                kept.append(path.removeprefix(self.prefix))
-                continue
-            mode, object_id = after.get(path) or Entry("0", "0" * len(commit))
-            lines.append(f"{mode} {object_id}\t{path}")
+                merged = await self._merged(before.get(path), staged.get(path), after.get(path))
+                (found.beside if merged else found.against).append(path.removeprefix(self.prefix))
+                if merged is None:
+                    continue
+                entry = merged
+            lines.append(f"{entry.mode} {entry.object_id}\t{path}")
         if lines:
             await self._must("update-index", "-z", "--index-info", given=_listed(lines))
-        return kept
+        return found
+
+    async def _merged(self, before: Entry | None, staged: Entry | None, after: Entry | None) -> Entry | None:
+        """What is staged with the commit's lines in it, which it would undo otherwise; None on a clash."""
+        if before is None or staged is None or after is None:
+            return None
+        ids = [entry.object_id for entry in (before, staged, after)]
+        contents = await git_contents(self.root, ids, MOST_BYTES)
+        if not contents.keys() >= set(ids):
+            return None
+        merged = merge(*(contents[object_id] for object_id in ids))
+        if merged is None or merged.clashes:
+            return None
+        written = await self._must("hash-object", "-w", "--stdin", given=merged.data)
+        return Entry(after.mode if staged.mode == before.mode else staged.mode, _id_in(written))
 
     async def staged(self, paths: Sequence[str]) -> dict[str, Entry]:
         """What the user's index has of the workspace's paths, by path in the repository."""
