@@ -445,6 +445,44 @@ def test_what_a_process_left_that_died_before_its_intention_was_written_is_remov
     assert names(bench.root) == []
 
 
+def test_a_log_of_before_the_crash_does_not_cost_the_old_contents(bench: Bench) -> None:
+    changes = (
+        FileChange(path="a", op="update", old_sha256=sha256(b"old"), new_sha256=sha256(b"new")),
+        FileChange(path="b", op="delete", old_sha256=sha256(b"old")),
+        FileChange(path="c", op="update", old_sha256=sha256(b"old"), new_sha256=sha256(b"new")),
+    )
+    on_disk = {"a": b"new", ".c_1-0.handrail-tmp": b"old", ".c_1-1.handrail-tmp": b"old"}
+    for name, data in (on_disk | {"c": b"old", ".c_1-2.handrail-tmp": b"new"}).items():
+        (bench.root / name).write_bytes(data)
+    prepared = ChangePrepared(turn_id="t_1", change_id="c_1", call_id="c", files=changes)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        workspace_lock(bench.session.log.folder, "the dead") as held,
+    ):
+        held.note({"change": prepared.model_dump_json()})
+        raise KeyboardInterrupt
+    assert recover(bench.session, bench.workspace) == []
+    assert {name: (bench.root / name).read_bytes() for name in names(bench.root)} == dict.fromkeys(
+        "abc", b"old"
+    )
+
+
+def test_a_file_that_an_editor_has_renamed_to_save_it_is_stale(bench: Bench) -> None:
+    class Editor(RealDisk):
+        def create(self, folder: int, name: str, mode: int) -> int:
+            if (bench.root / "g").exists():
+                (bench.root / "g").rename(bench.root / "g~")
+            return super().create(folder, name, mode)
+
+    for name in "fg":
+        (bench.root / name).write_bytes(b"old")
+    edits = (update("f", b"old", b"new"), update("g", b"old", b"new"))
+    with pytest.raises(PathProblem) as refused:
+        apply(bench.session, bench.workspace, ChangeSet(edits), disk=Editor())
+    assert refused.value.reason == "stale_file"
+    assert names(bench.root) == ["f", "g~"]
+
+
 def test_recovery_of_a_creation_that_did_not_happen(bench: Bench) -> None:
     prepare(bench, FileChange(path="f", op="create", new_sha256=sha256(b"new")), b"new")
     (outcome,) = recover(bench.session, bench.workspace)

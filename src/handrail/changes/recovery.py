@@ -195,6 +195,9 @@ def _tidy_note(writer: Writer, lock: Held, log: Log) -> None:
         return
     known = {row.change for row in log.begun()} | {change for change, _ in log.leftovers()}
     if prepared.change_id not in known:
+        for step in steps_of(prepared):  # a log of before the crash, from a backup: the files had gone on
+            writer.straighten(step)
+            writer.put_back(step)
         discard(writer, prepared)
         writer.sync([*(step.path for step in steps_of(prepared)), *prepared.folders])
 

@@ -103,6 +103,17 @@ class Writer:
             else:
                 self._undo_vanish(folder, step)
 
+    def put_back(self, step: Step) -> None:
+        """Where the old content lies beside the file, and there only, bring it back to its place."""
+        if not step.old or step.old == step.new or self.look(step.temporary_path).sha256 != step.old:
+            return
+        now = self.look(step.path).sha256
+        with self._folder(step.path) as folder:
+            if now == step.new and now:
+                self._undo_exchange(folder, step)
+            elif not now:
+                self._undo_vanish(folder, step)
+
     def straighten(self, step: Step) -> None:
         """Where names cannot be exchanged at once, bring a half-done renaming to one of its two ends."""
         with suppress(FileNotFoundError, NotADirectoryError), self._folder(step.path) as folder:
@@ -179,7 +190,10 @@ class Writer:
             return
         with self._folder(step.like) as folder:
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(PurePosixPath(step.like).name, flags, dir_fd=folder)
+            try:
+                descriptor = os.open(PurePosixPath(step.like).name, flags, dir_fd=folder)
+            except FileNotFoundError as error:  # an editor that renames first, then writes
+                raise _stale(step.like) from error
         try:
             yield descriptor
         finally:
@@ -282,7 +296,7 @@ class Writer:
             self._disk.unlink(folder, name)
         else:
             self._swap(folder, name, step)  # somebody wrote to it in this moment: theirs stays
-            self._disk.unlink(folder, name)
+            self._tidy(folder, step, name)
 
     def _take_away(self, folder: int, step: Step) -> None:
         self._rename(folder, step.name, step.temporary)
@@ -357,8 +371,10 @@ def _dress(descriptor: int, like: int) -> None:
     """Owner and extended attributes of another file, as far as the system lets us."""
     found = os.fstat(like)
     if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):  # who may not give it away may still give it to the same group
+            os.fchown(descriptor, -1, found.st_gid)
         with suppress(PermissionError):
-            os.fchown(descriptor, found.st_uid, found.st_gid)
+            os.fchown(descriptor, found.st_uid, -1)
     if hasattr(os, "listxattr"):
         with suppress(OSError):
             for name in os.listxattr(like):
