@@ -151,14 +151,21 @@ async def test_settings_of_a_repository_run_nothing_where_git_runs_unasked(make_
 
     git("init", "-q")
     (root / "a.bin").write_text("one\n")
-    (root / ".gitattributes").write_text("*.bin diff=evil\n")
+    (root / ".gitattributes").write_text("*.bin diff=evil filter=evil\n")
     git("add", "a.bin", ".gitattributes")
     git("commit", "-qm", "first")
     (root / "a.bin").write_text("two\n")
     evil = root / "evil.sh"
     evil.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
     evil.chmod(0o755)
-    for name in ("core.fsmonitor", "core.pager", "diff.external", "diff.evil.textconv", "gpg.program"):
+    for name in (
+        "core.fsmonitor",
+        "core.pager",
+        "diff.external",
+        "diff.evil.textconv",
+        "gpg.program",
+        "filter.evil.clean",
+    ):
         git("config", name, str(evil))
     git("config", "log.showSignature", "true")
     git("config", "core.hooksPath", str(root))

@@ -45,6 +45,8 @@ class Unasked(NamedTuple):
     text: str
     """The words that were judged, written so that a shell can read nothing else."""
     network: bool
+    git: bool
+    """Its git commands run hardened."""
 
 
 @dataclass(frozen=True, slots=True)

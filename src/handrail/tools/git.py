@@ -140,6 +140,15 @@ def quiet_git(environ: Mapping[str, str]) -> dict[str, str]:
     return _with_settings(dict(environ), HARDENED)
 
 
+async def without_filters(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which git runs no filter that the repository names; those of the user's run."""
+    words = ("config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+    fields = (await _git(root, HARDENED, *words) or "").split("\0")
+    scopes = zip(fields[::2], fields[1::2], strict=False)
+    names = [name for scope, name in scopes if scope in ("local", "worktree")]
+    return _with_settings(dict(environ), filters_off("\0".join(names)))
+
+
 def _with_settings(environ: dict[str, str], settings: Sequence[Setting]) -> dict[str, str]:
     given = environ.get("GIT_CONFIG_COUNT", "")
     first = int(given) if given.isdecimal() else 0

@@ -19,7 +19,7 @@ from handrail.tools.base import About, Outcome, Tool, Work
 from handrail.tools.clip import plain
 from handrail.tools.editing import TodoId
 from handrail.tools.environment import without_secrets
-from handrail.tools.git import quiet_git
+from handrail.tools.git import quiet_git, without_filters
 from handrail.tools.output import Output
 from handrail.tools.process import Ended, run_process
 from handrail.tools.sandbox.places import Ground
@@ -92,6 +92,8 @@ class Run(Tool[RunArguments]):
         environ = without_secrets(os.environ, work.secrets.variables)
         git = await anyio.to_thread.run_sync(is_gits_own, arguments.command)
         environ = quiet_git(environ) if git else environ
+        if unasked and unasked.git:
+            environ = await without_filters(work.workspace.root, environ)
         ground = Ground(work.workspace.root, work.workspace.state_folders, environ, git=git)
         words = ["bash", "-c", unasked.text if unasked else arguments.command]
         async with (

@@ -10,7 +10,8 @@ def unasked(facts: Facts) -> Unasked | None:
     """How a command runs that the rules alone let through; None where the user said yes to its text."""
     if facts.command is None or facts.always or decide(facts) != ALLOW:
         return None
-    return Unasked(facts.command.judged.runs, network=facts.command.judged.network)
+    judged = facts.command.judged
+    return Unasked(judged.runs, network=judged.network, git=judged.git)
 
 
 def entry_of(facts: Facts) -> str:

@@ -102,6 +102,7 @@ def test_paths_of_a_listed_command_are_looked_up() -> None:
     [
         ("ls -la", True, False, False),
         ("git log -5", True, False, False),
+        ("ruff check .", False, True, False),
         ("mkdir x", False, False, False),
         ("python a.py", False, True, False),
         ("npm install", False, True, True),

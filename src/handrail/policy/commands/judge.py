@@ -60,6 +60,8 @@ class Judged(Record):
     """It runs programs that the model may have written."""
     network: bool = False
     """Its entries give every part of it the network."""
+    git: bool = False
+    """A part of it is git, which runs hardened."""
     runs: str = ""
     """The text that runs where nobody was asked: the very words that were judged, git hardened."""
 
@@ -101,6 +103,7 @@ def judge(script: Script, lists: Lists) -> Judged:
         reads_only=all(rule and rule.reads_only for rule in rules),
         runs_code=any(rule is None or rule.runs_code for rule in rules),
         network=all(rule and rule.network for rule in rules),
+        git=any(one.rule and one.words[0].text == "git" for one in found),
         runs=_runs(script.commands, found),
     )
 
@@ -108,6 +111,8 @@ def judge(script: Script, lists: Lists) -> Judged:
 def _one(command: Simple, lists: Lists) -> _One:
     words, texts = _words(command)
     name = texts[0]
+    if "=" in name:
+        return _One(f"`{name}` looks like a variable that is set", decided="shell grammar")
     if odd := next((text for text in texts if text[:1] in DASHES and text), ""):
         return _One(
             f"`{odd}` begins with a dash that is no hyphen", decided="shell grammar", way="Write a hyphen."

@@ -48,6 +48,8 @@ KINDS = {
     # Several programs read `@file` as a file of further options, and fetch what looks like a URL.
     "PATH": kind(r"(?![-@]|.*://).*|-", "a path", itself),
     "FILE": kind(r"(?![-@]|.*://).+", "a path", itself),
+    # Which files are searched: the names are looked at as if they were paths.
+    "GLOB": kind(r"(?!-).*", "a pattern of names", lambda text: itself(text.lstrip("!"))),
     "TEST": kind(r"(?![-@]|.*://).+", "a path of tests", around("::")),
     "REV": kind(r"(?!-)[^&]+", "a revision or path", around(":")),
     # %G checks signatures, by a program that the repository may name.

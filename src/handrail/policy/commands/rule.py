@@ -145,7 +145,7 @@ class Rule(Record):
     def _is_same_option(self, text: str) -> bool:
         """Whether every file name in the pattern's place is this option again, with some text as value."""
         name, sign, _ = text.partition("=")
-        return bool(sign) and self.reads_only and self.options.get(name, Option()).kind == "TEXT"
+        return bool(sign) and self.reads_only and self.options.get(name, Option()).kind in ("TEXT", "GLOB")
 
     def _run_together(self, text: str, left: Iterator[Word], seen: set[str]) -> tuple[NamedPath, ...]:
         """`-la`, `-n5`, `-xk expression`: letters up to the first that takes a value."""

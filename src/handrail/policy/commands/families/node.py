@@ -92,7 +92,7 @@ RULES = (
         "npm ls",
         options=f"{NPM} --depth=NUMBER -a|--all --json -l|--long --parseable",
         arguments="PACKAGE...",
-        reads_only=True,
+        runs_code=True,
         auto=("npm ls", "npm ls --depth=0", "npm ls lodash"),
         ask=("npm ls -g", "npm ls --prefix=/x"),
     ),
@@ -169,6 +169,7 @@ RULES = (
             --listFilesOnly --diagnostics --extendedDiagnostics --traceResolution --explainFiles
         """,
         arguments="FILE...",
+        runs_code=True,
         auto=("tsc --noEmit", "tsc", "tsc -p tsconfig.json --noEmit", "tsc --noEmit src/a.ts"),
         ask=(
             "tsc --outDir /x",

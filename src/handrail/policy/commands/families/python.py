@@ -138,6 +138,7 @@ RULES = (
             --line-length=NUMBER --exit-non-zero-on-fix
         """,
         arguments="PATH...",
+        runs_code=True,
         auto=("ruff check .", "ruff check --select E,F src", "ruff check --output-format=concise"),
         ask=(
             "ruff check --fix",
@@ -159,12 +160,14 @@ RULES = (
         options="--check --diff -q|--quiet -v|--verbose -n --no-cache --preview --line-length=NUMBER",
         arguments="PATH...",
         needs="--check --diff",
+        runs_code=True,
         auto=("ruff format --check .", "ruff format src --diff", "ruff format --check --diff"),
         ask=("ruff format .", "ruff format --check --config x", "ruff format --check --cache-dir=x"),
     ),
     rule(
         "ruff",
         options="--version -V",
+        runs_code=True,
         auto=("ruff --version",),
         ask=("ruff format .", "ruff clean", "ruff x"),
     ),

@@ -2,6 +2,11 @@
 
 from handrail.policy.commands.rule import rule
 
+SECRETS = (
+    "--exclude=.env* --exclude=*.pem --exclude=*.key --exclude=id_rsa --exclude=id_ed25519 --exclude-dir=.git"
+)
+"""What a search of whole folders leaves out when nobody was asked."""
+
 RULES = (
     rule(
         "find",
@@ -45,13 +50,14 @@ RULES = (
             -F|--fixed-strings -G|--basic-regexp -P|--perl-regexp -s|--no-messages -q|--quiet|--silent
             -z|--null-data -Z|--null -a|--text -I -U|--binary -b|--byte-offset -T|--initial-tab
             -A|--after-context=NUMBER -B|--before-context=NUMBER -C|--context=NUMBER -m|--max-count=NUMBER
-            --include=TEXT --exclude=TEXT --exclude-dir=TEXT --color[=WORD] --colour[=WORD] --line-buffered
+            --include=GLOB --exclude=TEXT --exclude-dir=TEXT --color[=WORD] --colour[=WORD] --line-buffered
             --no-ignore-case --label=TEXT -d|--directories=WORD --binary-files=WORD -e|--regexp=TEXT
             -f|--file=PATH
         """,
         arguments="TEXT PATH...",
         instead="-e --regexp -f --file",
         reads_only=True,
+        adds=SECRETS,
         auto=("grep -rn x src", "grep x a b", "grep -e x a", "grep -A3 x a", "grep --include=*.py -r x"),
         ask=("grep", "grep --exclude-from=x -r y", "grep --unheard-of x a", "grep -D read x a"),
     ),
@@ -63,7 +69,7 @@ RULES = (
             -w|--word-regexp -x|--line-regexp -o|--only-matching -F|--fixed-strings -P|--pcre2
             -U|--multiline -a|--text -q|--quiet --hidden --no-heading --heading --no-filename
             --with-filename -H -I --column --vimgrep --json --stats --files --trim -A|--after-context=NUMBER
-            -B|--before-context=NUMBER -C|--context=NUMBER -m|--max-count=NUMBER -g|--glob=TEXT --iglob=TEXT
+            -B|--before-context=NUMBER -C|--context=NUMBER -m|--max-count=NUMBER -g|--glob=GLOB --iglob=GLOB
             -t|--type=WORD -T|--type-not=WORD -d|--max-depth=NUMBER --color=WORD --sort=WORD
             -e|--regexp=TEXT --type-list
         """,
