@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from handrail.interfaces.cli.figures import clock
-from handrail.interfaces.cli.rendering import tool_line
 from handrail.interfaces.cli.styles import BODY_INDENT, DIM, Line, fit, line
 from handrail.protocol.events import (
     Answered,
@@ -102,6 +101,8 @@ class Activity:
         """The status, once the turn takes longer than a second, and the end of a command's output."""
         if not self.word or now - self.turn_since < 1:
             return []
+        from handrail.interfaces.cli.rendering import tool_line
+
         tail = self.output.rstrip().splitlines()[-OUTPUT_LINES:]
         rows = [line((DIM, BODY_INDENT + fit(one, width - len(BODY_INDENT)))) for one in tail]
         result = line((DIM, clock(now - self.since)))

@@ -4,16 +4,25 @@ import json
 import os
 import signal
 import sys
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from handrail.interfaces.cli.opening import named, opened
-from handrail.interfaces.cli.rendering import unattached
-from handrail.interfaces.cli.screen import Screen
 from handrail.interfaces.cli.status_line import StatusLine
 from handrail.interfaces.cli.styles import Line, ansi
 from handrail.interfaces.cli.terminal import is_terminal, takes_colour, width_of
 from handrail.protocol.commands import Cancel, SendMessage
-from handrail.protocol.events import Answered, Delta, Recorded, ToolFinished, TurnFinished, UserMessage
+from handrail.protocol.events import (
+    Answered,
+    Delta,
+    Recorded,
+    RequestStarted,
+    SessionStarted,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+    UserMessage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
 
     from handrail.app import App, Options
     from handrail.config.settings import DisplaySettings
+    from handrail.interfaces.cli.screen import Screen
 
 STATUSES = {
     "answered": 0,
@@ -35,6 +45,8 @@ STATUSES = {
     "cancelled": 130,
 }
 NOBODY_ASKED = 3
+SAID_NOTHING = (SessionStarted, TurnStarted, RequestStarted)
+"""What happens before the model is asked and shows nothing: what shows events is not imported for it."""
 STOP_SECONDS = 10.0
 """How long a stop may take before the program leaves anyway; the log then says that it was interrupted."""
 
@@ -138,18 +150,28 @@ class TextReport:
     def __init__(self, display: "DisplaySettings") -> None:
         self._colour = takes_colour(sys.stderr, display, os.environ)
         self._answer_colour = takes_colour(sys.stdout, display, os.environ)
-        self._screen = Screen(width_of(sys.stderr), colour=self._colour)
         self._answer = ""
+
+    @cached_property
+    def _screen(self) -> "Screen":
+        from handrail.interfaces.cli.screen import Screen
+
+        return Screen(width_of(sys.stderr), colour=self._colour)
 
     def saw(self, recorded: Recorded) -> None:
         event = recorded.event
+        if isinstance(event, SAID_NOTHING):
+            return
         if isinstance(event, Answered) and not event.calls:
             self._answer = event.text
             return
         if isinstance(event, TurnFinished) and event.reason == "answered":
             self.finish()
         if isinstance(event, UserMessage):
-            self._write(unattached(event, self._screen.width))
+            if event.unattached:
+                from handrail.interfaces.cli.rendering import unattached
+
+                self._write(unattached(event, self._screen.width))
         else:
             self._write(self._screen.show(event))
 
