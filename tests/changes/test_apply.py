@@ -467,6 +467,19 @@ def test_a_log_of_before_the_crash_does_not_cost_the_old_contents(bench: Bench) 
     )
 
 
+def test_recovery_removes_the_folders_that_a_set_emptied(bench: Bench) -> None:
+    run(bench, create("deep/er/f", b"new"))
+    change_set = ChangeSet((delete("deep/er/f", b"new"),))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        applying(bench.session, bench.workspace, change_set, emptied=("deep/er", "deep")),
+    ):
+        raise KeyboardInterrupt
+    (outcome,) = recover(bench.session, bench.workspace)
+    assert isinstance(outcome, ChangeApplied)
+    assert names(bench.root) == []
+
+
 def test_a_file_that_an_editor_has_renamed_to_save_it_is_stale(bench: Bench) -> None:
     class Editor(RealDisk):
         def create(self, folder: int, name: str, mode: int) -> int:

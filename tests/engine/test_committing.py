@@ -119,6 +119,25 @@ async def test_other_lines_that_the_user_staged_in_the_same_file_are_not_in_it_a
     assert "a.txt stays staged" in " ".join(made.notes)
 
 
+async def test_a_file_of_a_submodule_is_left_out_and_the_others_are_committed(root: Path) -> None:
+    git(root, "init", "-q", "inner")
+    with (root / "inner" / ".git" / "config").open("a") as config:
+        config.write(IDENTITY)
+    (root / "inner" / "f.txt").write_text("f\n")
+    git(root / "inner", "add", ".")
+    git(root / "inner", "commit", "-qm", "first")
+    git(root, "add", "inner")
+    git(root, "commit", "-qm", "a repository as a submodule")
+    both = calls(call("read", path="inner/f.txt"), call("read", path="a.txt"))
+    edits = calls(call("write", path="inner/f.txt", text="g\n"), call("write", path="a.txt", text="b\n"))
+    async with conversation(root, [both, edits, {"text": "ok"}], mode="edit") as talk:
+        await talk.turn("change them")
+        made = await commit(talk)
+    assert isinstance(made, Committed), made
+    assert made.files == ("a.txt",)
+    assert "inner/f.txt is left out: it is in a repository of its own." in made.notes
+
+
 async def test_a_new_file_that_the_user_staged_is_left_to_them(root: Path) -> None:
     (root / "new.txt").write_text("by hand\n")
     git(root, "add", "new.txt")

@@ -86,8 +86,7 @@ def settle(writer: Writer, prepared: ChangePrepared, content: Callable[[str], by
             states = _states(writer, steps)  # somebody else was quicker
         else:
             writer.sync([*(step.path for step in steps), *prepared.folders])
-            for step in steps:
-                writer.tidy(step)
+            tidy(writer, prepared)
             return Settled("applied")
     return Settled("abandoned", _go_back(writer, prepared, content))
 

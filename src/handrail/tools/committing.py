@@ -60,7 +60,8 @@ async def _fitting(
     repository: Repository, workspace: Workspace, files: Sequence[Wanted], head: str
 ) -> tuple[list[Wanted], list[str]]:
     """Those that can be committed as they are, and why the others cannot."""
-    paths = [file.path for file in files]
+    elsewhere = {file.path for file in files if _in_another_repository(workspace.root, file.path)}
+    paths = [file.path for file in files if file.path not in elsewhere]  # git refuses to speak of the others
     ignored = await repository.ignored(paths)
     converted = await converted_files(workspace.root, paths)
     there = await repository.entries_of(head, paths) if head else {}
@@ -70,14 +71,14 @@ async def _fitting(
         entry = there.get(repository.prefix + file.path)
         in_index = staged.get(repository.prefix + file.path)
         why, alone = "", None
-        if workspace.resolve(file.path).secret:
+        if file.path in elsewhere:
+            why = "it is in a repository of its own"
+        elif workspace.resolve(file.path).secret:
             why = "it may hold secrets"
         elif converted is None or file.path in converted:
             why = "git stores it through a filter: add it yourself"
         elif file.path in ignored:
             why = "git ignores it"
-        elif _in_another_repository(workspace.root, file.path):
-            why = "it is in a repository of its own"
         elif not _is_base(entry, file.base) and not _is_on_disk(workspace, file):
             why = "you changed it before and after: add it yourself"
         elif not _is_base(entry, file.base) and in_index not in (None, entry):
