@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +14,7 @@ from handrail.protocol.errors import PathProblem
 from handrail.tools.path_facts import path_facts
 from handrail.workspace.files import Workspace
 
+Step = dict[str, Any]
 LOOKING = ("read", "list", "search", "stat")
 REAL = ("/proc", "/dev", "/sys")
 """Left as they are: what is odd about them cannot be built."""
@@ -64,32 +66,63 @@ def verdict(workspace: Workspace, top: Path, path: str, case: dict[str, Any]) ->
 
 
 def build(top: Path, root: Path, step: dict[str, Any]) -> None:
-    """One entry of a set-up."""
-    for name, value in step.items():
-        match name:
-            case "dir":
-                (root / value).mkdir(parents=True, exist_ok=True)
-            case "file":
-                write(root / value, step.get("content", ""))
-            case "outside_file":
-                write(below(top, value), step.get("content", ""))
-            case "outside_dir":
-                below(top, value).mkdir(parents=True, exist_ok=True)
-            case "symlink":
-                target = step["target"]
-                made(root / value).symlink_to(below(top, target) if target.startswith("/") else target)
-            case "hardlink" | "hard_link":
-                target = step["target"]
-                source = below(top, target) if target.startswith("/") else root / target
-                if not source.exists():
-                    write(source, "")
-                os.link(source, made(root / value))
-            case "fifo":
-                os.mkfifo(made(root / value))
-            case "socket":
-                bind(made(root / value))
-            case _:
-                pass  # `content`, `target` and the like belong to another key
+    """One entry of a set-up; what this system cannot make is left out."""
+    with suppress(OSError):
+        for name, value in step.items():
+            if name in MAKERS:
+                MAKERS[name](at(top, root, value), step, top, root)
+
+
+def make_folder(path: Path, step: Step, top: Path, root: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def make_file(path: Path, step: Step, top: Path, root: Path) -> None:
+    made(path).write_text(step.get("content") or "")
+
+
+def make_link(path: Path, step: Step, top: Path, root: Path) -> None:
+    target = step["target"]
+    made(path).symlink_to(below(top, target) if target.startswith("/") else target)
+
+
+def make_hard_link(path: Path, step: Step, top: Path, root: Path) -> None:
+    source = at(top, root, step["target"])
+    made(source).touch()
+    os.link(source, made(path))
+
+
+def make_pipe(path: Path, step: Step, top: Path, root: Path) -> None:
+    os.mkfifo(made(path))
+
+
+def make_socket(path: Path, step: Step, top: Path, root: Path) -> None:
+    # A socket's address has at most 107 bytes, a temporary folder may have more.
+    with socket.socket(socket.AF_UNIX) as server:
+        folder = os.open(made(path).parent, os.O_RDONLY)
+        try:
+            server.bind(f"/proc/self/fd/{folder}/{path.name}")
+        finally:
+            os.close(folder)
+
+
+MAKERS = {
+    "dir": make_folder,
+    "file": make_file,
+    "outside_dir": make_folder,
+    "outside_file": make_file,
+    "symlink": make_link,
+    "outside_symlink": make_link,
+    "hardlink": make_hard_link,
+    "hard_link": make_hard_link,
+    "fifo": make_pipe,
+    "socket": make_socket,
+}
+
+
+def at(top: Path, root: Path, path: str) -> Path:
+    """Where an entry lies: absolute ones below the folder that stands for `/`."""
+    return below(top, path) if path.startswith("/") else root / path
 
 
 def below(top: Path, path: str) -> Path:
@@ -97,19 +130,6 @@ def below(top: Path, path: str) -> Path:
 
 
 def made(path: Path) -> Path:
+    """The path, its folder made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def write(path: Path, content: str) -> None:
-    made(path).write_text(content)
-
-
-def bind(path: Path) -> None:
-    # A socket's address has at most 107 bytes, a temporary folder may have more.
-    with socket.socket(socket.AF_UNIX) as server:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            server.bind(f"/proc/self/fd/{folder}/{path.name}")
-        finally:
-            os.close(folder)
