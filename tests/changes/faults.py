@@ -266,10 +266,19 @@ class FaultyLog(Log):
         blobs: Iterable[bytes] = (),
         settle: Iterable[str] = (),
         steps: Steps = NO_STEPS,
+        label: str | None = None,
     ) -> list[Row]:
         self._effect()
         rows_written = super().append(
-            stream, rows, epoch=epoch, expected=expected, take=take, blobs=blobs, settle=settle, steps=steps
+            stream,
+            rows,
+            epoch=epoch,
+            expected=expected,
+            take=take,
+            blobs=blobs,
+            settle=settle,
+            steps=steps,
+            label=label,
         )
         if self.fate.kind in ("kill", "power cut"):  # what is committed cannot fail any more
             self._effect()
