@@ -91,7 +91,7 @@ PIECES = (
 def words_of_bash(text: str, folder: Path) -> list[list[str]] | None:
     """The words of every command that bash would run, in their order; None where it refuses the text.
 
-    No program is run: the PATH leads nowhere, so that each command ends in the handler, which keeps its words.
+    No program is run: the PATH leads nowhere, so each command ends in the handler, which keeps its words.
     """
     script = f"command_not_found_handle() {{ printf '%s\\0' \"$@\" '' >&9; }}\nenable -n {BUILTINS}\n{text}"
     reading, writing = os.pipe()
@@ -138,6 +138,8 @@ BUILTINS = "echo pwd test true false cd read type kill let local return shift ti
         ("a && b || c; d | e", [["a"], ["b"], ["c"], ["d"], ["e"]]),
         ("grep 'x$' \"y$\" z$", [["grep", "x$", "y$", "z$"]]),
         ("git diff HEAD@{1} HEAD^ HEAD~2", [["git", "diff", "HEAD@{1}", "HEAD^", "HEAD~2"]]),
+        ("git log @{u}.. a,{b} {c", [["git", "log", "@{u}..", "a,{b}", "{c"]]),
+        ('echo "costs $ 5" \\{a,b}', [["echo", "costs $ 5", "{a,b}"]]),
         ("find . ! -name x \\( -type f \\)", [["find", ".", "!", "-name", "x", "(", "-type", "f", ")"]]),
         ("echo 'two\nlines'", [["echo", "two\nlines"]]),
     ],

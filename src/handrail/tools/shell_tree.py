@@ -158,7 +158,8 @@ def is_pattern(text: str, bare: str) -> bool:
     """Whether the shell puts file names in the word's place; refuses what else it would expand."""
     if bare.startswith("~") or "=~" in bare or ":~" in bare:
         raise Beyond("a `~` that stands for a home folder")
-    if "{" in bare and ("," in bare or ".." in bare):
+    inside = bare.partition("{")[2].rpartition("}")[0]
+    if "," in inside or ".." in inside:
         raise Beyond("a brace expansion")
     if not set("*?[") & set(bare):
         return False

@@ -76,7 +76,10 @@ class Rule(Record):
         """The paths in the words behind the command, or what in them is not known to be harmless."""
         seen: set[str] = set()
         try:
-            paths, given = self._words(words, seen)
+            paths, given = self._words(words, seen, shift=0)
+            if shift := int(bool(self.instead & seen)):
+                # Known only now: an option that stands for the first argument may come behind the others.
+                paths, given = self._words(words, seen, shift=shift)
         except Unknown as unknown:
             return Read(str(unknown))
         if whole and given < self.least:
@@ -85,13 +88,14 @@ class Rule(Record):
             return Read(f"`{self.name}` without {' or '.join(sorted(self.needs))}")
         return Read("", paths)
 
-    def _words(self, words: Sequence[Word], seen: set[str]) -> tuple[tuple[NamedPath, ...], int]:
-        """The paths, and how many arguments there are; `seen` gets the options."""
+    def _words(
+        self, words: Sequence[Word], seen: set[str], *, shift: int
+    ) -> tuple[tuple[NamedPath, ...], int]:
+        """The paths, and how many arguments there are, `shift` of them by options; `seen` gets these."""
         paths: list[NamedPath] = []
-        left, number, closed = iter(words), 0, False
+        left, number, closed = iter(words), shift, False
         for word in left:
-            shift = bool(self.instead & seen)
-            kind = self._kind(number + shift)
+            kind = self._kind(number)
             if word.text == "--" and not closed:
                 closed = True
             elif is_option(word) and not closed and kind not in ("REST", "ANY"):
@@ -100,7 +104,7 @@ class Rule(Record):
                 named = number + 1 < len(self.arguments)
                 paths += self._argument(word, self.after if closed and self.after and not named else kind)
                 number += 1
-        return tuple(paths), number + bool(self.instead & seen)
+        return tuple(paths), number
 
     def _kind(self, number: int) -> str:
         """What the argument of this number is; empty where there may be none."""

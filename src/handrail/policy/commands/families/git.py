@@ -128,6 +128,16 @@ RULES = (
         ask=("git branch --list -D x", "git branch --list --edit-description"),
     ),
     rule(
+        "git branch --merged",
+        "git branch --no-merged",
+        "git branch --contains",
+        options="-a|--all -r|--remotes -v|--verbose --no-color",
+        arguments="REV?",
+        reads_only=True,
+        auto=("git branch --merged", "git branch --no-merged main", "git branch --contains abc123 -a"),
+        ask=("git branch --merged -d x", "git branch --merged main other"),
+    ),
+    rule(
         "git ls-files",
         options="""
             -c|--cached -d|--deleted -m|--modified -o|--others -i|--ignored -s|--stage -u|--unmerged -z -t

@@ -59,7 +59,14 @@ RULES = (
         reads_only=True,
         adds=SECRETS,
         auto=("grep -rn x src", "grep x a b", "grep -e x a", "grep -A3 x a", "grep --include=*.py -r x"),
-        ask=("grep", "grep --exclude-from=x -r y", "grep --unheard-of x a", "grep -D read x a"),
+        ask=(
+            "grep",
+            "grep -r /etc -e root",
+            "grep -rn ../x --regexp=y",
+            "grep --exclude-from=x -r y",
+            "grep --unheard-of x a",
+            "grep -D read x a",
+        ),
     ),
     rule(
         "rg",
