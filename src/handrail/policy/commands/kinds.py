@@ -54,6 +54,7 @@ KINDS = {
     "REV": kind(r"(?!-)[^&]+", "a revision or path", around(":")),
     # %G checks signatures, by a program that the repository may name.
     "FORMAT": kind(r"(?!.*%G).*", "a format without %G"),
+    "ARGUMENT": kind(r"(?!-).*", "an argument that is no option", around("=")),
     # What a program gets that runs anyway: any option of its own, but no path that leads away.
     "REST": kind(r".*", "an argument", around("=")),
     "SCRIPT": kind(r"(?!env$)[A-Za-z0-9][A-Za-z0-9:_./-]*", "the name of a script"),

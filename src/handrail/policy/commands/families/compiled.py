@@ -45,11 +45,11 @@ RULES = (
     rule(
         "cargo run",
         options=CARGO,
-        arguments="TEXT...",
+        arguments="ARGUMENT...",
         after="REST",
         runs_code=True,
         auto=("cargo run", "cargo run -- --help", "cargo run -- a b"),
-        ask=(*cargo("run"), "cargo run -- ../x"),
+        ask=(*cargo("run"), "cargo run -- ../x", "cargo run /etc/passwd"),
     ),
     rule(
         "cargo test",
