@@ -22,6 +22,7 @@ from handrail.tools.environment import without_secrets
 from handrail.tools.git import quiet_git, without_filters
 from handrail.tools.output import Output
 from handrail.tools.process import Ended, run_process
+from handrail.tools.sandbox.closed import changed_files, closed_files
 from handrail.tools.sandbox.places import Ground
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
@@ -42,6 +43,7 @@ LOOKS_REFUSED = re.compile(
     re.IGNORECASE,
 )
 """Words of a command that a sandbox may have been in the way of."""
+MOST_NAMED = 5
 NO_HOOKS = "[hooks of the repository were not run]"
 
 
@@ -96,6 +98,7 @@ class Run(Tool[RunArguments]):
             environ = await without_filters(work.workspace.root, environ)
         ground = Ground(work.workspace.root, work.workspace.state_folders, environ, git=git)
         words = ["bash", "-c", unasked.text if unasked else arguments.command]
+        before = {} if protection.git else closed_files(ground.workspace)
         async with (
             self._watched(work).around(work, one_line(arguments.command)) as told,
             self._sandbox.confine(words, ground, network=network) as confined,
@@ -113,6 +116,8 @@ class Run(Tool[RunArguments]):
         output.change(work.secrets.hide_bytes)
         outcome = outcome_of(ended, output, arguments.timeout)
         outcome = with_note(outcome, NO_HOOKS) if git and outcome.status == "ok" else outcome
+        if not protection.git:
+            outcome = with_opened(outcome, changed_files(before, closed_files(ground.workspace)))
         return with_changes(with_sandbox(outcome, protection, network=network), told)
 
     def _watched(self, work: Work) -> Watch:
@@ -198,6 +203,15 @@ def with_sandbox(outcome: Outcome, protection: Protection, *, network: bool) -> 
 def with_note(outcome: Outcome, note: str) -> Outcome:
     """The outcome with a line for the model."""
     return replace(outcome, content=f"{outcome.content}\n{note}")
+
+
+def with_opened(outcome: Outcome, names: list[str]) -> Outcome:
+    """The outcome that tells the user and the model which files it changed that no command should change."""
+    if not names:
+        return outcome
+    shown = ", ".join(plain(name) for name in names[:MOST_NAMED]) + " and more" * (len(names) > MOST_NAMED)
+    changed = replace(outcome, summary=f"{outcome.summary}, CHANGED {shown}")
+    return with_note(changed, f"[it changed {shown}, which no command should: the user was told]")
 
 
 def is_gits_own(command: str) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox
 from tests.tools.calls import Bench
 from tests.tools.sandbox.conftest import working
 
@@ -104,3 +106,18 @@ async def test_what_makes_git_run_programs_is_not_changed_by_a_command(bench: Be
     finished = await bench.call("run", command=command)
     assert finished.status == "failed"
     assert (config.read_bytes(), sorted(hooks.iterdir())) == before
+
+
+@pytest.mark.promise("SAND-12")
+async def test_where_files_cannot_be_closed_a_change_of_them_is_told(make_bench: MakeBench) -> None:
+    bench = make_bench(sandbox=Sandbox(found=Protection()))
+    repository(bench)
+    quiet = await bench.call("run", command="echo x > new && git add new")
+    assert "CHANGED" not in quiet.summary
+    told = await bench.call("run", command="echo evil > .git/hooks/pre-push; chmod -x .git/hooks/pre-commit")
+    assert "CHANGED .git/hooks/pre-commit, .git/hooks/pre-push" in told.summary
+    assert "which no command should" in told.content
+    made = await bench.call(
+        "run", command="mkdir .handrail; echo x > .handrail/config.toml"
+    )
+    assert "CHANGED .handrail/config.toml" in made.summary
