@@ -156,6 +156,25 @@ def test_the_same_lines_changed_since_are_a_conflict_and_can_only_be_left(
     assert (bench.root / "g").read_bytes() == b"g"
 
 
+@pytest.mark.promise("CHG-28")
+def test_what_somebody_has_taken_back_by_hand_is_no_conflict(bench: Bench) -> None:
+    for name in ("changed", "deleted", "other"):
+        (bench.root / name).write_bytes(b"old")
+    edits = (
+        FileEdit("made", "create", None, b"new"),
+        FileEdit("deleted", "delete", b"old", None),
+        FileEdit("changed", "update", b"old", b"new"),
+        FileEdit("other", "update", b"old", b"new"),
+    )
+    apply(bench.session, bench.workspace, ChangeSet(edits))
+    (bench.root / "made").unlink()
+    (bench.root / "deleted").write_bytes(b"old")
+    (bench.root / "changed").write_bytes(b"old")
+    (change,) = [event for event in bench.events() if isinstance(event, ChangePrepared)]
+    plan = plan_back(bench.session.log, bench.workspace, [change])
+    assert [(file.path, file.kind) for file in plan.files] == [("other", "restore")]
+
+
 def test_a_created_file_that_somebody_filled_since_is_not_deleted(bench: Bench) -> None:
     made = write(bench, "f", b"made")
     (bench.root / "f").write_bytes(b"theirs")

@@ -402,3 +402,15 @@ async def test_what_another_session_did_while_a_command_ran_is_not_taken_back_wi
     assert found == {"theirs": b"by the other", "made": b"by the other", "both": b"by both", "ours": b"old"}
     other.release()
     other.log.close()
+
+
+async def test_files_of_a_folder_that_is_a_file_now_come_back_once_that_is_gone(bench: Bench) -> None:
+    (bench.root / "x").mkdir()
+    (bench.root / "x" / "y").write_bytes(b"old")
+    (bench.root / "swap.sh").write_text("rm -r x; echo file > x\n")
+    await bench.call("run", command="sh swap.sh")
+    plan = take_back(bench, leave_lost=True)
+    assert [(conflict.path, conflict.why[:14]) for conflict in plan.conflicts] == [("x/y", "x is no folder")]
+    assert not (bench.root / "x").exists()
+    take_back(bench)
+    assert (bench.root / "x" / "y").read_bytes() == b"old"

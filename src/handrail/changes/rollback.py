@@ -166,6 +166,9 @@ def _plan(
         if walk.sha256 == now.found.sha256 and walk.mode == now.found.mode:
             return None
         then = _content(walk, blob)
+        if blocking := writer.in_the_way(path):
+            why = f"{blocking} is no folder any more. Leave {path} as it is, take the rest back, then {path}."
+            raise Stopped("conflict", why)
     except Stopped as stopped:
         return FilePlan(path, stopped.kind, now, why=stopped.why, clashes=stopped.clashes)
     if walk.merged:
@@ -178,7 +181,10 @@ def _walk_back(walk: Walk, past: Past, blob: Callable[[str], bytes | None]) -> N
     step = past.step
     if not past.restorable:
         raise Stopped("lost", f"What {step.path} was before is not kept.")
-    if step.state(Found(walk.sha256, walk.mode)) != "new":
+    state = step.state(Found(walk.sha256, walk.mode))
+    if state == "old":
+        return  # somebody else has taken it back already
+    if state == "third":
         _merge_out(walk, step, blob)
         return
     # Permissions that somebody else set since stay; a set that did not change them has no say in them.

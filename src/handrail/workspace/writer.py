@@ -53,6 +53,12 @@ class Writer:
             missing.append(parent)
         return missing[::-1]
 
+    def in_the_way(self, path: str) -> str:
+        """What stands where a folder of this path would have to be; empty where there is nothing."""
+        folders = (str(each) for each in PurePosixPath(path).parents if each.name)
+        nearest = next((each for each in folders if os.path.lexists(self._root / each)), "")
+        return "" if os.path.isdir(self._root / nearest) else nearest
+
     def is_ready(self, step: Step) -> bool:
         """Whether nothing but an exchange of names is missing."""
         return not step.new or self.look(step.temporary_path).sha256 == step.new
