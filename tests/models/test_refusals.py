@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from handrail.models.refusals import Asked, delay, problem, read_refusal
+from handrail.models.connections import Asked
+from handrail.models.refusals import delay, problem, read_refusal
 from handrail.protocol.errors import Authenticate, FixRequest
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)

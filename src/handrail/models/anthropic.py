@@ -16,8 +16,7 @@ from handrail.models.base import (
     ToolResult,
     UserTurn,
 )
-from handrail.models.connections import Connection
-from handrail.models.refusals import Asked
+from handrail.models.connections import Asked, Connection
 from handrail.models.wire import Wire
 from handrail.models.written_tools import with_written_tools
 
@@ -58,7 +57,9 @@ class AnthropicModel:
             request = with_written_tools(request)
         asked = Asked(self._connection.name, self._model, self._connection.key_env, self._connection.local)
         body = request_body(self._model, request)
-        return self._wire.answer("/v1/messages", body, request.deadlines, MessageReader(self._model), asked)
+        return self._wire.answer(
+            "/v1/messages", body, request.deadlines, lambda: MessageReader(self._model), asked
+        )
 
     async def aclose(self) -> None:
         await self._wire.aclose()

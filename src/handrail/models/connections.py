@@ -127,6 +127,20 @@ def connection(name: str, settings: ConnectionSettings) -> Connection:
     return result.changed(base_url=result.base_url.rstrip("/"))
 
 
+class Asked(NamedTuple):
+    """Who was asked, for the sentence that the user reads."""
+
+    connection: str
+    model: str
+    key_env: tuple[str, ...]
+    local: bool
+
+    @property
+    def key_advice(self) -> str:
+        place = " or ".join(self.key_env) if self.key_env else f"the key of connection {self.connection!r}"
+        return f"Put a working key into {place}, or choose another model with --model."
+
+
 class Resolved(NamedTuple):
     """A reference taken apart."""
 

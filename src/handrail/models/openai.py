@@ -7,7 +7,7 @@ import base64
 import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handrail.models.base import (
     AssistantTurn,
@@ -20,12 +20,12 @@ from handrail.models.base import (
     ToolSpec,
     UserTurn,
 )
-from handrail.models.connections import Connection
-from handrail.models.openai_answer import ChatReader
-from handrail.models.refusals import Asked
+from handrail.models.connections import Asked, Connection
 from handrail.models.wire import Wire
-from handrail.models.written_tools import with_written_tools
 from handrail.protocol.values import ToolCall
+
+if TYPE_CHECKING:
+    from handrail.models.incoming import Reader
 
 NO_SAMPLING = re.compile(r"(.*/)?(o\d|gpt-[5-9])")
 """Reasoning models that refuse a temperature."""
@@ -56,10 +56,17 @@ class OpenAIModel:
     def stream(self, request: Request) -> AsyncGenerator[Part, None]:
         names = {tool.name for tool in request.tools}
         if not self._capabilities.native_tools:
+            from handrail.models.written_tools import with_written_tools
+
             request = with_written_tools(request)
         asked = Asked(self._connection.name, self._model, self._connection.key_env, self._connection.local)
         body = request_body(self._connection, self._model, request)
-        reader = ChatReader(self.name, names)
+
+        def reader() -> "Reader":
+            from handrail.models.openai_answer import ChatReader
+
+            return ChatReader(self.name, names)
+
         return self._wire.answer("/chat/completions", body, request.deadlines, reader, asked)
 
     async def aclose(self) -> None:

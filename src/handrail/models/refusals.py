@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
+from handrail.models.connections import Asked
 from handrail.models.sendable import joined
 from handrail.protocol.errors import Authenticate, FixRequest, GiveUp, ModelProblem, RetryLater
 
@@ -46,20 +47,6 @@ STREAM_STATUS = {
     "request_too_large": 413,
 }
 SECRET = re.compile(r"\b(sk|xai|AIza|gsk|key)[-_]?[\w*.-]{8,}")
-
-
-class Asked(NamedTuple):
-    """Who was asked, for the sentence that the user reads."""
-
-    connection: str
-    model: str
-    key_env: tuple[str, ...]
-    local: bool
-
-    @property
-    def key_advice(self) -> str:
-        place = " or ".join(self.key_env) if self.key_env else f"the key of connection {self.connection!r}"
-        return f"Put a working key into {place}, or choose another model with --model."
 
 
 class Refusal(NamedTuple):

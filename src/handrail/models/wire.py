@@ -1,32 +1,26 @@
 """HTTP to a model server: one client a connection, deadlines, the size limit, and every failure as ours."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
-from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
 
 from handrail.models.base import Deadlines, Part, RawBytes
 from handrail.models.clock import Clock
-from handrail.models.connections import Connection
+from handrail.models.connections import Asked, Connection
 from handrail.models.foreign import foreign_errors, translate
 from handrail.models.http_client import HttpClient, Reply
-from handrail.models.incoming import Incoming, Reader, StreamRefused
 from handrail.models.inflate import plain_bytes
 from handrail.models.key_scrub import KeyScrub
-from handrail.models.refusals import (
-    Asked,
-    Refusal,
-    is_unknown_model,
-    problem,
-    read_refusal,
-    read_stream_error,
-)
 from handrail.models.sendable import joined
 from handrail.protocol.errors import Authenticate, ConfigProblem, FixRequest, GiveUp, ModelProblem, RetryLater
+
+if TYPE_CHECKING:
+    from handrail.models.incoming import Reader
+    from handrail.models.refusals import Refusal
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 MAX_REFUSAL_BYTES = 64 * 1024
@@ -48,9 +42,17 @@ class Wire:
         self.host = urlsplit(connection.base_url).netloc.rpartition("@")[2]
 
     async def answer(
-        self, path: str, body: dict[str, Any], deadlines: Deadlines, reader: Reader, asked: Asked
+        self,
+        path: str,
+        body: dict[str, Any],
+        deadlines: Deadlines,
+        reader: "Callable[[], Reader]",
+        asked: Asked,
     ) -> AsyncGenerator[Part, None]:
-        """The parts of one streamed answer. Only `ModelProblem`s leave, and closing it closes the socket."""
+        """The parts of one streamed answer. Only `ModelProblem`s leave, and closing it closes the socket.
+
+        What reads the answer is made, and imported, when the server has begun to give one.
+        """
         clock = Clock(deadlines)
         with self._without_key():
             try:
@@ -59,8 +61,6 @@ class Wire:
                     async for part in self._parts(stream, reader, asked):
                         yield part
                     await _drain(stream)
-            except StreamRefused as refused:
-                raise problem(refused.refusal, asked, headers={}, billed=True) from None
             except foreign_errors() as error:
                 raise translate(error, self.host, billed=clock.answering) from error
 
@@ -73,23 +73,28 @@ class Wire:
             raise
 
     async def _parts(
-        self, stream: AsyncIterator[bytes], reader: Reader, asked: Asked
+        self, stream: AsyncIterator[bytes], reader: "Callable[[], Reader]", asked: Asked
     ) -> AsyncGenerator[Part, None]:
-        incoming = Incoming(reader, self.host, asked.connection)
+        data = await anext(stream, None)
+        from handrail.models.incoming import Incoming, StreamRefused
+        from handrail.models.refusals import problem
+
+        incoming = Incoming(reading := reader(), self.host, asked.connection)
         received = 0
-        async for data in stream:
-            if not data:
-                continue
-            received += len(data)
-            yield RawBytes(data)
-            if received > MAX_ANSWER_BYTES:
-                raise GiveUp(f"{self.host} sent more than {MAX_ANSWER_BYTES >> 20} MB for one answer.")
-            for part in incoming.feed(data):
+        try:
+            while data is not None:
+                received += len(data)
+                if data:
+                    yield RawBytes(data)
+                if received > MAX_ANSWER_BYTES:
+                    raise GiveUp(f"{self.host} sent more than {MAX_ANSWER_BYTES >> 20} MB for one answer.")
+                for part in incoming.feed(data):
+                    yield part
+                data = None if reading.finished else await anext(stream, None)
+            for part in incoming.end():
                 yield part
-            if reader.finished:
-                break
-        for part in incoming.end():
-            yield part
+        except StreamRefused as refused:
+            raise problem(refused.refusal, asked, headers={}, billed=True) from None
 
     async def _bytes(
         self, path: str, content: bytes, clock: Clock, asked: Asked
@@ -143,6 +148,8 @@ class Wire:
         self, response: Reply, chunks: AsyncIterator[bytes], clock: Clock, asked: Asked
     ) -> AsyncGenerator[bytes, None]:
         """The body of an answer that is none, for the audit; then what it means is raised."""
+        from handrail.models.refusals import is_unknown_model, problem, read_refusal
+
         body = bytearray()
         while len(body) < MAX_REFUSAL_BYTES and (data := await self._next(chunks, clock)) is not None:
             body += data
@@ -156,7 +163,9 @@ class Wire:
             found = FixRequest(f"{found} {await self._nearest(asked.model)}")
         raise found
 
-    def _not_a_stream(self, response: Reply, refusal: Refusal, asked: Asked) -> ModelProblem:
+    def _not_a_stream(self, response: Reply, refusal: "Refusal", asked: Asked) -> ModelProblem:
+        from handrail.models.refusals import problem, read_stream_error
+
         try:
             value = json.loads(refusal.raw)
         except (ValueError, RecursionError):
@@ -174,6 +183,8 @@ class Wire:
             names = await self.model_names(MODEL_LIST_SECONDS)
         except ModelProblem:
             names = []
+        from difflib import get_close_matches
+
         near = get_close_matches(model, names, n=3, cutoff=0.4) or names[:5]
         return f"It has: {', '.join(near)}." if near else "Choose another with --model."
 
