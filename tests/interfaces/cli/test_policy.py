@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.cli.program import run
+from tests.interfaces.cli.program import run, script, terminal
 
 
 @pytest.mark.promise("POL-9")
@@ -61,3 +61,19 @@ def test_what_cannot_be_explained_is_a_usage_problem(
     (tmp_path / "none").write_text("{}\n")
     done = run("policy", "explain", *arguments, cwd=tmp_path)
     assert (done.returncode, problem in done.stderr) == (2, True)
+
+
+def test_a_key_writes_the_entry_while_the_user_is_asked(tmp_path: Path, home: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    call = {"calls": [{"name": "run", "arguments": {"command": "tr a b"}}]}
+    model = script(tmp_path, call, call, {"text": "Both ran."})
+    with terminal("--model", model, "--mode", "auto", "run it", cwd=folder) as talk:
+        talk.expect("write `tr a b` to your")
+        talk.type("w")
+        talk.expect("from now on, in your settings")
+        talk.expect("Both ran.")
+        talk.type("\x04")
+        assert talk.end() == 0
+    (kept,) = home.rglob("config.toml")
+    assert 'allow = ["tr a b"]' in kept.read_text()
