@@ -16,6 +16,7 @@ LATER = (
     "rich",
     "tree_sitter",
     "handrail.changes.apply",
+    "handrail.changes.document",
     "handrail.changes.proposal",
     "handrail.context.small",
     "handrail.engine.doctor",

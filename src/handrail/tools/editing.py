@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from handrail.changes.document import Edits, LineItems, edits_of, line_edits_of
 from handrail.changes.forms import Delete, Form, Lines, Move, Patch, Replace, Whole
+from handrail.changes.items import Edits, LineItems, edits_of, line_edits_of
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import Event
 from handrail.protocol.values import SHOWN_DIGITS, Value
