@@ -1,5 +1,6 @@
 """What is gathered of a command, and what runs where nobody is asked."""
 
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail.policy.commands.judge import Lists, lists_of
+from handrail.policy.commands.known import rules
 from handrail.policy.decide import decide
 from handrail.policy.decision import ALLOW, Ask
 from handrail.policy.facts import Facts
@@ -137,6 +139,43 @@ async def test_modes_that_only_read_run_commands_that_only_read(make_bench: Make
         assert finished.error.reason == "mode_forbids"
     assert bench.user.asked == []
     assert sorted(path.name for path in bench.root.iterdir()) == ["a.txt"]
+
+
+@pytest.mark.promise("POL-11")
+def test_what_is_said_to_only_read_changes_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    (root / "src").mkdir(parents=True)
+    for name in ("a", "b", "a.py", "README.md", "build.log", "src/a.py"):
+        (root / name).write_text("x\n")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True, timeout=20)
+    (root / "a.py").write_text("y\n")
+
+    def state() -> list[tuple[str, int, bytes]]:
+        files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+        return [(str(path), path.stat().st_mtime_ns, path.read_bytes()) for path in files]
+
+    before = state()
+    examples = [
+        text
+        for rule in {id(each): each for each in rules().values()}.values()
+        if rule.reads_only
+        for text in rule.auto
+    ]
+    assert len(examples) > 50
+    for text in examples:
+        known = command_facts(shlex.join(text.split()), Lists(), Workspace(root)).judged
+        assert known.reads_only, text
+        subprocess.run(
+            ["bash", "-c", known.runs],
+            cwd=root,
+            capture_output=True,
+            check=False,
+            timeout=20,
+            stdin=subprocess.DEVNULL,
+        )
+        assert state() == before, text
 
 
 @pytest.mark.anyio
