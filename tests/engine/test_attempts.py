@@ -109,6 +109,18 @@ async def test_what_changed_while_the_check_ran_is_put_back_and_named(tmp_path: 
     assert (tmp_path / "notes.txt").read_text() == "mine\n"
 
 
+async def test_a_folder_that_a_check_made_a_file_comes_back_with_its_files(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "x").write_text("x\n")
+    script = [{"when": "fails now", **write("wrong")}, {"when": "answer.txt", "text": "done"}]
+    check = "rm -r folder; echo file > folder; false"
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        await talk.send(SendMessage(text="x", check=check))
+        finished = await talk.until(TurnFinished)
+    assert "as they were" in finished.detail
+    assert (tmp_path / "folder" / "x").read_text() == "x\n"
+
+
 async def test_a_fresh_answer_is_not_shown_the_ones_before(tmp_path: Path) -> None:
     script = [
         {"when": "tried and taken back", "text": "second"},

@@ -158,6 +158,8 @@ def _plan(
         return FilePlan(path, "conflict", Content(), why=str(problem))
     if not place.inside or place.in_git or place.in_state or place.absolute != workspace.root / path:
         return FilePlan(path, "conflict", Content(), why=f"{path} leads somewhere else now.")
+    if not way[-1].step.old and place.absolute.is_dir():
+        return None  # there was no file, and there is none
     now = writer.read(path)
     walk = Walk(now.found.sha256, now.found.mode, now.data)
     try:

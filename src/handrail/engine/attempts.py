@@ -82,20 +82,20 @@ class Attempts:
             plan = plan_back(self._session.log, self._workspace, self._turn.made)
             left = {conflict.path: conflict.kind for conflict in plan.conflicts}
             change_set = back(plan, leave=left, turn_id=self._turn.turn_id)
+            if change_set is None:
+                self._left |= left
+                return
             try:
-                if change_set:
-                    apply(self._session, self._workspace, change_set, emptied=plan.emptied)
+                apply(self._session, self._workspace, change_set, emptied=plan.emptied)
             except PathProblem as problem:
                 if problem.reason != "stale_file":
                     raise
                 continue  # changed in this very moment: it is somebody else's now
-            self._left |= left
             ran = [change for change in self._turn.made if change.by == "command"]
             by_commands = {file.path for change in ran for file in change.files}
             self._put_back |= dict.fromkeys(
                 file.path for file in plan.files if file.path in by_commands and file.path not in left
-            )
-            return
+            )  # and once more: what a file stood in the way of has its folder again
 
     def _unverified(self, ending: Ending) -> Ending:
         tried = f"The check `{self._turn.check}` did not pass in {self._turn.attempt} of"
