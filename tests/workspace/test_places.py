@@ -88,3 +88,11 @@ def test_what_is_no_path_is_refused_in_words(workspace: Workspace, given: str) -
         workspace.resolve(given)
     assert caught.value.reason == "invalid_path"
     str(caught.value).encode()
+
+
+def test_a_circle_of_links_is_told_when_it_is_read_and_not_before(workspace: Workspace) -> None:
+    (workspace.root / "one").symlink_to("one")
+    assert workspace.resolve("one/below").inside
+    assert workspace.sha256("one") is None
+    with pytest.raises(PathProblem):
+        workspace.read("one/below")

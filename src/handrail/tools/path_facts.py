@@ -30,4 +30,6 @@ def _given(root: Path, place: Place) -> str:
     start = f"{root}{os.sep}"
     if not place.given.startswith("/"):
         return place.given
-    return place.given.removeprefix(start) if place.given.startswith(start) else place.path
+    if place.given.startswith(start):
+        return place.given.removeprefix(start)
+    return place.path + "/" * place.given.endswith(("/", "/.", "/.."))

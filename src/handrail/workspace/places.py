@@ -44,7 +44,6 @@ def resolve(root: Path, given: str, state_folders: Iterable[Path]) -> Place:
         os.fsencode(absolute)
     except (ValueError, OSError) as error:
         raise _no_path(given, str(error)) from error
-    _refuse_loop(absolute, given)
     inside = absolute.is_relative_to(root) and not _is_magic(given, root)
     # The name as it was given counts too: a link called `.env` is as secret as what it leads to.
     wanted, found = split(_below(os.path.normpath(joined), root)), split(_below(str(absolute), root))
@@ -80,12 +79,6 @@ def _below(path: str, root: Path) -> str:
 def _is_magic(given: str, root: Path) -> bool:
     path = "/" + os.path.normpath(given).lstrip("/") if given.startswith("/") else ""
     return path.startswith(MAGIC) and not Path(path).is_relative_to(root)
-
-
-def _refuse_loop(absolute: Path, given: str) -> None:
-    """What `realpath` leaves as a link leads in a circle."""
-    if os.path.islink(absolute) or any(os.path.islink(parent) for parent in absolute.parents):
-        raise _no_path(given, "links that lead in a circle")
 
 
 def _in_repository(absolute: Path, root: Path) -> bool:

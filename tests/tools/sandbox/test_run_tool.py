@@ -117,7 +117,5 @@ async def test_where_files_cannot_be_closed_a_change_of_them_is_told(make_bench:
     told = await bench.call("run", command="echo evil > .git/hooks/pre-push; chmod -x .git/hooks/pre-commit")
     assert "CHANGED .git/hooks/pre-commit, .git/hooks/pre-push" in told.summary
     assert "which no command should" in told.content
-    made = await bench.call(
-        "run", command="mkdir .handrail; echo x > .handrail/config.toml"
-    )
+    made = await bench.call("run", command="mkdir .handrail; echo x > .handrail/config.toml")
     assert "CHANGED .handrail/config.toml" in made.summary
