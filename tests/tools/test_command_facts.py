@@ -123,7 +123,7 @@ def test_only_what_the_rules_let_through_runs_as_they_judged_it(tmp_path: Path) 
 @pytest.mark.anyio
 @pytest.mark.promise("POL-11")
 async def test_modes_that_only_read_run_commands_that_only_read(make_bench: MakeBench) -> None:
-    bench = make_bench("explore")
+    bench = make_bench("explore", allow=("find . -delete", "rm"))
     (bench.root / "a.txt").write_text("hello\n")
     assert "hello" in (await bench.call("run", command="ls && cat a.txt | head -5")).content
     for text in (
@@ -132,6 +132,7 @@ async def test_modes_that_only_read_run_commands_that_only_read(make_bench: Make
         "python a.py",
         "cat a.txt && touch b",
         "rm a.txt",
+        "find . -delete",
         "echo $(touch b)",
     ):
         finished = await bench.call("run", command=text)

@@ -89,6 +89,12 @@ def test_a_listed_command_that_has_a_rule_keeps_it_up_to_the_words_of_the_entry(
     assert judged("npm run build --script-shell x", "npm run build").problem
 
 
+def test_what_the_user_named_beyond_a_rule_is_not_what_the_rule_knows() -> None:
+    found = judged("find . -delete", "find . -delete")
+    assert (found.reads_only, found.runs_code, found.runs) == (False, True, "find . -delete")
+    assert judged("find . -name x", "find . -name").reads_only
+
+
 def test_paths_of_a_listed_command_are_looked_up() -> None:
     found = judged("make -C /tmp/x dir=../y", "make")
     assert {path.text for path in found.paths} >= {"/tmp/x", "../y"}

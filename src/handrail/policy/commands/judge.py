@@ -128,12 +128,15 @@ def _one(command: Simple, lists: Lists) -> _One:
         return _listed(words, texts, entry)
     length, rule = known
     read = rule.read(words[length:])
-    if read.problem and len(entry) > length:
-        # The user named more than the rule knows: what they named is theirs, the rest is the rule's.
-        read = rule.read(words[len(entry) :], whole=False)
-    if read.problem:
-        return _One(read.problem, f"rule: {rule.name}", _exactly(texts), _as_entry(texts))
-    return _One(decided=f"rule: {rule.name}", paths=read.paths, rule=rule, words=_run(words, length, rule))
+    if not read.problem:
+        return _One(
+            decided=f"rule: {rule.name}", paths=read.paths, rule=rule, words=_run(words, length, rule)
+        )
+    rest = rule.read(words[len(entry) :], whole=False)
+    if len(entry) > length and not rest.problem:
+        # The user named more than the rule knows: what they named is theirs, and what it does is not known.
+        return _One(decided=f"allowlist: {' '.join(entry)}", paths=rest.paths, words=words)
+    return _One(read.problem, f"rule: {rule.name}", _exactly(texts), _as_entry(texts))
 
 
 def _listed(words: Sequence[Word], texts: Words, entry: Words) -> _One:

@@ -62,6 +62,8 @@ RUNNERS = frozenset(
     )
 )
 """Programs that run what their words say: an entry for one of them covers only the very same words."""
+LONGEST = 4
+"""Words of the longest command that has a rule."""
 
 
 @lru_cache(maxsize=1)
@@ -86,10 +88,6 @@ def rule_for(words: Words) -> tuple[int, Rule] | None:
 def _checked(words: Words) -> Rule:
     check(rules()[words])
     return rules()[words]
-
-
-LONGEST = 4
-"""Words of the longest command that has a rule."""
 
 
 def check(rule: Rule) -> None:
