@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
@@ -391,7 +392,7 @@ async def test_what_another_session_did_while_a_command_ran_is_not_taken_back_wi
         FileEdit("made", "create", None, b"by the other"),
         FileEdit("both", "update", b"old", b"by the other"),
     )
-    work = Work(bench.session, bench.workspace, "t_1", "call_1")
+    work = Work(bench.session, bench.workspace, "t_1", "call_1", ExitStack())
     async with watching.Watch(bench.workspace).around(work, "make"):
         apply(other, bench.workspace, ChangeSet(edits))
         files["ours"].write_bytes(b"by the command")

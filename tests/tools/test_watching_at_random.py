@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 
@@ -89,7 +89,7 @@ async def test_all_changes_are_listed_and_come_back_or_say_that_they_do_not(
         (root / ".gitattributes").write_text("*.txt text eol=crlf\n" if "crlf" in kind else "* -text\n")
         commit(root)
     watch = Watch(bench.workspace)
-    work = Work(bench.session, bench.workspace, bench.turn_id, "call_1")
+    work = Work(bench.session, bench.workspace, bench.turn_id, "call_1", ExitStack())
     for _ in range(COMMANDS):
         for _ in range(random.randrange(6)):
             disturb(root, random)  # somebody else, before the command

@@ -1,20 +1,22 @@
 """Keys of model providers: from the environment, else from a file that only the user can read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from handrail.config.edit import set_in_file
 from handrail.config.places import Places
 from handrail.config.toml_file import read_toml
 from handrail.protocol.errors import ConfigProblem
+from handrail.protocol.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(Record):
     """A key and where it was found; the key is not part of its repr."""
 
-    key: str = field(repr=False)
+    key: str
     where: str
+
+    def __repr__(self) -> str:
+        return f"Credential(where={self.where!r})"
 
 
 def find_credential(

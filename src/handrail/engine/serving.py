@@ -1,7 +1,6 @@
 """Serving sessions: each is run from here whenever no other process runs it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -16,13 +15,13 @@ HOLD_SECONDS = 0.25
 """How soon a dead holder is noticed."""
 
 
-@dataclass(slots=True)
 class Attachment:
     """A session that this process serves whenever nobody else does."""
 
-    session: Session
-    scope: anyio.CancelScope
-    failure: HandrailError | None = None
+    def __init__(self, session: Session, scope: anyio.CancelScope) -> None:
+        self.session = session
+        self.scope = scope
+        self.failure: HandrailError | None = None
 
 
 class Serving:

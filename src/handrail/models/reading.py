@@ -1,7 +1,6 @@
 """Reading of model output: thinking in tags, and the answer as one value."""
 
 from collections.abc import AsyncIterable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from handrail.models.base import (
@@ -91,18 +90,18 @@ class Answer(NamedTuple):
     raw: bytes
 
 
-@dataclass(slots=True)
 class Collector:
     """Folds parts into an answer; may be asked for it at any moment."""
 
-    _text: list[str] = field(default_factory=list)
-    _thinking: list[str] = field(default_factory=list)
-    _opaque: list[dict[str, Any]] = field(default_factory=list)
-    _calls: list[ToolCall] = field(default_factory=list)
-    _blocked: tuple[str, ...] = ()
-    _usage: Usage = field(default_factory=Usage)
-    _finish: Finish | None = None
-    _raw: bytearray = field(default_factory=bytearray)
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._opaque: list[dict[str, Any]] = []
+        self._calls: list[ToolCall] = []
+        self._blocked: tuple[str, ...] = ()
+        self._usage = Usage()
+        self._finish: Finish | None = None
+        self._raw = bytearray()
 
     def add(self, part: Part) -> None:
         match part:

@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from handrail.protocol.events import Answered, Delta, Event, ToolFinished
 from handrail.storage.log import Log, Partial
@@ -11,15 +10,15 @@ PROGRESS = "progress"
 KINDS = ("text", "thinking", "output", PROGRESS)
 
 
-@dataclass(slots=True)
 class Buffer:
     """Text of one message as far as it has come."""
 
-    parts: list[str] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    length: int = 0
-    flushed: int = 0
-    """How many of the parts the log has."""
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.starts: list[int] = []
+        self.length = 0
+        self.flushed = 0
+        """How many of the parts the log has."""
 
 
 class Live:

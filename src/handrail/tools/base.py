@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from handrail.models.base import ToolSpec
 from handrail.policy.facts import Action
 from handrail.protocol.errors import RefusalReason, ToolError
 from handrail.protocol.events import CallStatus, Event
+from handrail.protocol.record import Record
 from handrail.protocol.values import FileSeen, Value
 from handrail.sessions.handle import Session
 from handrail.tools.schema import schema_of
@@ -49,14 +49,15 @@ class Unasked(NamedTuple):
     """Its git commands run hardened."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Record):
     """What a tool has at hand during one call."""
 
     session: Session
     workspace: Workspace
     turn_id: str
     call_id: str
+    held: ExitStack
+    """What is to last until the end of the call is in the log, such as the lock on the workspace."""
     place: Place | None = None
     """Where the path of the arguments led when the call was decided; what is used is this place."""
     others: tuple[Place, ...] = ()
@@ -71,8 +72,6 @@ class Work:
     """The user said yes to what the tool's `confirmation` named."""
     unasked: Unasked | None = None
     """Of a command that the rules let through."""
-    held: ExitStack = field(default_factory=ExitStack, compare=False)
-    """What is to last until the end of the call is in the log, such as the lock on the workspace."""
 
     @property
     def decided(self) -> Place:
@@ -82,8 +81,7 @@ class Work:
         return self.place
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Record):
     """What came of a call, for the event that ends it."""
 
     summary: str

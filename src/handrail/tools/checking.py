@@ -1,5 +1,7 @@
 """Running the user's own check: a command that says whether the work is done."""
 
+from contextlib import ExitStack
+
 from handrail.protocol.events import CheckFinished, CheckStarted
 from handrail.protocol.ids import new_id
 from handrail.sessions.handle import Session
@@ -29,7 +31,7 @@ class Checker:
             CheckStarted(turn_id=turn_id, check_id=check_id, command=command, attempt=attempt)
         )
         arguments = RunArguments(command=command, timeout=CHECK_SECONDS)
-        work = Work(self._session, self._workspace, turn_id, check_id, secrets=self._secrets)
+        work = Work(self._session, self._workspace, turn_id, check_id, ExitStack(), secrets=self._secrets)
         outcome = await self._run.run(arguments, work)
         finished = CheckFinished(
             turn_id=turn_id,

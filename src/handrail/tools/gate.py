@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anyio import get_cancelled_exc_class, to_thread
@@ -18,6 +18,7 @@ from handrail.policy.facts import Action, CommandFacts, Facts, PathFacts
 from handrail.protocol.errors import ConfigProblem, ToolError, ToolRefused
 from handrail.protocol.events import ApprovalAsked, Event, QuestionAsked, TodoCompleted
 from handrail.protocol.ids import new_id
+from handrail.protocol.record import Record
 from handrail.protocol.values import Mode, ToolCall, Value
 from handrail.sessions.handle import Session
 from handrail.tools.addresses import is_written
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
 CANCELLED_OUTPUT = 3_000
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Record):
     """A call that could be read."""
 
     tool: Tool[Any]
@@ -133,7 +133,7 @@ class Gate:
             with refusals(tool.name):
                 wanted = self._resolved(Wanted(tool, Value(), read[0].work))
                 facts = await self._admit(wanted)
-                work = replace(wanted.work, confirmed=bool(facts.confirm))
+                work = wanted.work.changed(confirmed=bool(facts.confirm))
                 await self._perform_together(list(zip(calls, read, strict=True)), tool, work, facts)
         except ToolRefused as refused:
             self._refuse_all(calls, turn_id, refused.error, at_fault=tool.at_fault)
@@ -156,11 +156,11 @@ class Gate:
             with refusals(call.name):
                 wanted = await self._with_command(self._read(call, turn_id))
                 facts = await self._admit(wanted)
-                work = replace(wanted.work, confirmed=bool(facts.confirm), unasked=unasked(facts))
-                wanted = replace(wanted, work=work)
+                work = wanted.work.changed(confirmed=bool(facts.confirm), unasked=unasked(facts))
+                wanted = wanted.changed(work=work)
                 if question := wanted.tool.question(wanted.arguments):
                     answer = await self._question(wanted, question)
-                    wanted = replace(wanted, work=replace(wanted.work, answer=answer))
+                    wanted = wanted.changed(work=wanted.work.changed(answer=answer))
         except ToolRefused as refused:
             self._finish(call, turn_id, refusal(refused.error), seconds=0.0)
             return
@@ -177,6 +177,7 @@ class Gate:
             self._workspace,
             turn_id,
             call.id,
+            ExitStack(),
             shown_characters=self._shown_characters,
             secrets=self._secrets,
         )
@@ -187,7 +188,7 @@ class Gate:
         about = wanted.tool.about(wanted.arguments)
         place = self._workspace.resolve(about.path) if about.path is not None else None
         others = tuple(self._workspace.resolve(path) for path in about.others)
-        return replace(wanted, work=replace(wanted.work, place=place, others=others))
+        return wanted.changed(work=wanted.work.changed(place=place, others=others))
 
     async def _with_command(self, wanted: Wanted) -> Wanted:
         """The call with what is known of its command, if it has one."""
@@ -200,7 +201,7 @@ class Gate:
         lists = lists_of(self._allowed, self._denied)
         known = await to_thread.run_sync(command_facts, command, lists, self._workspace)
         confined = self._without_sandbox or await wanted.tool.confined()
-        return replace(wanted, command=known, confined=confined)
+        return wanted.changed(command=known, confined=confined)
 
     # May it run?
 
@@ -342,9 +343,9 @@ class Gate:
         still_open = [item.id for item in self._session.state.todos if not item.done]
         if todo not in still_open:
             note = f"[no open todo has the id {todo[:40]}; open: {', '.join(still_open) or 'none'}]"
-            return replace(outcome, content=f"{outcome.content}\n{note}")
+            return outcome.changed(content=f"{outcome.content}\n{note}")
         done = TodoCompleted(todo_id=todo, by="command" if wanted.tool.action == "run" else "change")
-        return replace(outcome, events=(*outcome.events, done))
+        return outcome.changed(events=(*outcome.events, done))
 
     def _cancelled(self, call: ToolCall) -> Outcome:
         error = ToolError(tool=call.name, reason="cancelled", message="Cancelled before it ended.")

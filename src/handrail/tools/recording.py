@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from handrail.policy.facts import Facts, kind_of
 from handrail.protocol.errors import PathProblem, RefusalReason, ToolError, ToolRefused
@@ -50,8 +49,7 @@ def failed(call: ToolCall, error: OSError) -> Outcome:
 def without(secrets: Secrets, outcome: Outcome) -> Outcome:
     """The outcome as it may be stored, shown and told to a model."""
     error = outcome.error
-    return replace(
-        outcome,
+    return outcome.changed(
         summary=secrets.hide(outcome.summary),
         content=secrets.hide(outcome.content),
         shown=secrets.hide(outcome.shown),

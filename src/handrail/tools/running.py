@@ -5,7 +5,6 @@ import hashlib
 import os
 import re
 import signal
-from dataclasses import replace
 from typing import Annotated, Any
 
 import anyio.to_thread
@@ -197,12 +196,12 @@ def with_sandbox(outcome: Outcome, protection: Protection, *, network: bool) -> 
     if outcome.status == "failed" and LOOKS_REFUSED.search(content):
         content = "\n".join(filter(None, (content, protection.told(network=network))))
     summary = f"{outcome.summary}, {protection.title(network=network)}"
-    return replace(outcome, summary=summary, content=content)
+    return outcome.changed(summary=summary, content=content)
 
 
 def with_note(outcome: Outcome, note: str) -> Outcome:
     """The outcome with a line for the model."""
-    return replace(outcome, content=f"{outcome.content}\n{note}")
+    return outcome.changed(content=f"{outcome.content}\n{note}")
 
 
 def with_opened(outcome: Outcome, names: list[str]) -> Outcome:
@@ -210,7 +209,7 @@ def with_opened(outcome: Outcome, names: list[str]) -> Outcome:
     if not names:
         return outcome
     shown = ", ".join(plain(name) for name in names[:MOST_NAMED]) + " and more" * (len(names) > MOST_NAMED)
-    changed = replace(outcome, summary=f"{outcome.summary}, CHANGED {shown}")
+    changed = outcome.changed(summary=f"{outcome.summary}, CHANGED {shown}")
     return with_note(changed, f"[it changed {shown}, which no command should: the user was told]")
 
 
@@ -223,6 +222,6 @@ def with_changes(outcome: Outcome, told: Told) -> Outcome:
     """The outcome that names the files of the workspace that changed while the command ran."""
     if not told.summary:
         return outcome
-    return replace(
-        outcome, summary=f"{outcome.summary}, {told.summary}", content=f"{outcome.content}\n{told.note}"
+    return outcome.changed(
+        summary=f"{outcome.summary}, {told.summary}", content=f"{outcome.content}\n{told.note}"
     )

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from handrail.protocol.record import Record
 from handrail.tools.environment import is_secret
 
 SHORTEST = 8
@@ -21,13 +21,15 @@ class Secret(NamedTuple):
         return f"[secret {self.name}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Secrets:
+class Secrets(Record):
     """The longest first, so that one which is a part of another does not leave the rest of it."""
 
-    known: tuple[Secret, ...] = field(default=(), repr=False)
+    known: tuple[Secret, ...] = ()
     variables: frozenset[str] = frozenset()
     """Names of variables that hold a secret, whatever they look like."""
+
+    def __repr__(self) -> str:
+        return f"Secrets({len(self.known)} known)"
 
     def hide(self, text: str) -> str:
         """The text with marks in the place of secrets."""
