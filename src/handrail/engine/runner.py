@@ -356,8 +356,9 @@ class Runner:
         if self._scope is scope:
             self._scope = None
         self.bell.ring()
-        self.maker.map.refresh()
         self.maker.keep_bounded(self.session)
+        with anyio.CancelScope(shield=True):  # whoever leaves after the turn leaves a fresh map behind
+            await anyio.to_thread.run_sync(self.maker.map.refresh)
 
     def _cancelled(self, *, by_user: bool) -> None:
         state = self.session.state
