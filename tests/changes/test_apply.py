@@ -12,6 +12,7 @@ from handrail.changes.change_set import ChangeSet, FileEdit, Origin, sha256
 from handrail.changes.recovery import recover
 from handrail.protocol.errors import PathProblem, StorageBusy
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, CopyKept
+from handrail.protocol.upcast import pack_event
 from handrail.protocol.values import FileChange
 from handrail.storage.workspace_lock import workspace_lock
 from handrail.workspace.disk import NotOffered, RealDisk
@@ -439,7 +440,7 @@ def test_what_a_process_left_that_died_before_its_intention_was_written_is_remov
         pytest.raises(KeyboardInterrupt),
         workspace_lock(bench.session.log.folder, "the dead") as held,
     ):
-        held.note({"change": prepared.model_dump_json()})
+        held.note({"change": pack_event(prepared)})
         raise KeyboardInterrupt
     assert recover(bench.session, bench.workspace) == []
     assert names(bench.root) == []
@@ -459,7 +460,7 @@ def test_a_log_of_before_the_crash_does_not_cost_the_old_contents(bench: Bench) 
         pytest.raises(KeyboardInterrupt),
         workspace_lock(bench.session.log.folder, "the dead") as held,
     ):
-        held.note({"change": prepared.model_dump_json()})
+        held.note({"change": pack_event(prepared)})
         raise KeyboardInterrupt
     assert recover(bench.session, bench.workspace) == []
     assert {name: (bench.root / name).read_bytes() for name in names(bench.root)} == dict.fromkeys(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.protocol.errors import LostHold
+from handrail.protocol.errors import LostHold, StorageProblem
 from handrail.protocol.events import (
     Answered,
     Compacted,
@@ -25,7 +25,7 @@ from handrail.sessions.catalogue import list_sessions
 from handrail.sessions.handle import Session
 from handrail.sessions.state import SNAPSHOT_VERSION
 from handrail.sessions.transcript import SHOWN, Replied, Said, entry_of
-from handrail.storage.log import Log
+from handrail.storage.log import Log, NewRow
 from handrail.storage.recovery import open_log
 
 
@@ -156,3 +156,11 @@ def test_a_list_is_right_after_every_commit_of_a_turn(log: Log) -> None:
     assert (head := log.head(session.stream))
     assert '"turns":1' in head.label
     assert '"running":false' in head.label
+
+
+def test_event_of_another_version_is_told_as_such(log: Log) -> None:
+    session = started(log)
+    strange = NewRow("mode_set", 1, '{"type":"mode_set","mode":"ask","mood":"good"}')
+    log.append(session.stream, [strange])
+    with pytest.raises(StorageProblem, match="another version of Handrail"):
+        Session(log, session.id).load()

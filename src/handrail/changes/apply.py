@@ -17,6 +17,7 @@ from handrail.changes.recovery import discard, finish_unfinished, take_back, tid
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, Event
 from handrail.protocol.ids import new_id
+from handrail.protocol.upcast import pack_event
 from handrail.protocol.values import FileChange
 from handrail.sessions.handle import Session
 from handrail.storage.workspace_lock import Held, workspace_lock
@@ -94,7 +95,7 @@ def _prepare(
         mutation_class=origin.mutation_class,
         todos=origin.todos,
     )
-    lock.note({"change": prepared.model_dump_json()})
+    lock.note({"change": pack_event(prepared)})
     try:
         writer.make_folders(prepared.folders)
         prepared = _put(writer, prepared, change_set.edits)

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from handrail.changes.journal import steps_of
-from handrail.protocol.errors import PathProblem, StorageDamaged
+from handrail.protocol.errors import PathProblem, StorageDamaged, StorageProblem
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, CopyKept, Event
-from handrail.protocol.upcast import VERSION, load_event
+from handrail.protocol.upcast import unpack_event
 from handrail.sessions.handle import Session
 from handrail.storage.journal import Begun, Outcome
 from handrail.storage.log import Log
@@ -163,7 +161,10 @@ def _sweep(writer: Writer, log: Log) -> list[Event]:
     """Look once more at what applied sets displaced, and remove it."""
     kept: list[Event] = []
     for change, data in log.leftovers():
-        prepared = _prepared(data)
+        try:
+            prepared = _prepared(data)
+        except StorageProblem:
+            continue  # the files are as they are to be; who wrote it can still tidy up
         kept += tidy(writer, prepared)
         writer.sync(step.path for step in steps_of(prepared))
         log.leftover.gone.append(change)
@@ -190,7 +191,7 @@ def _tidy_note(writer: Writer, lock: Held, log: Log) -> None:
     """Remove what a process left that died before its intention was in the log."""
     try:
         prepared = _prepared(lock.left.get("change", ""))
-    except (ValidationError, ValueError):
+    except StorageProblem:
         return
     known = {row.change for row in log.begun()} | {change for change, _ in log.leftovers()}
     if prepared.change_id not in known:
@@ -202,7 +203,13 @@ def _tidy_note(writer: Writer, lock: Held, log: Log) -> None:
 
 
 def _prepared(data: str) -> ChangePrepared:
-    event = load_event(VERSION, data)
+    try:
+        event = unpack_event(data)
+    except ValueError as error:
+        raise StorageProblem(
+            "An unfinished change set was written by another version of Handrail; this one cannot read it."
+            " Open the workspace once with that version: it finishes the change, or takes it back."
+        ) from error
     if not isinstance(event, ChangePrepared):
         raise StorageDamaged("The journal of change sets holds something that is no change set.")
     return event

@@ -36,3 +36,14 @@ def is_storable(event: Event) -> bool:
 def dump_event(event: Event) -> str:
     """The event as JSON, the form that is stored and hashed."""
     return event.model_dump_json()
+
+
+def pack_event(event: Event) -> str:
+    """The event with its version, for places that have no column for it."""
+    return f"{VERSION} {dump_event(event)}"
+
+
+def unpack_event(data: str) -> Event:
+    """What `pack_event` packed, by this version or an older one; raises ValueError."""
+    version, _, rest = data.partition(" ")
+    return load_event(int(version), rest)

@@ -26,7 +26,7 @@ from handrail.protocol.events import (
     TurnStarted,
 )
 from handrail.protocol.ids import session_stream
-from handrail.protocol.upcast import VERSION, dump_event, load_event
+from handrail.protocol.upcast import VERSION, dump_event, load_event, pack_event
 from handrail.sessions.fold import restored, stored
 from handrail.sessions.live import Live
 from handrail.sessions.state import SNAPSHOT_VERSION, State
@@ -213,7 +213,7 @@ class Session:
 
 def journal_steps(events: Sequence[Event]) -> Steps:
     """Change sets that these events begin and end; one that does both never was unfinished."""
-    begun = {event.change_id: dump_event(event) for event in events if isinstance(event, ChangePrepared)}
+    begun = {event.change_id: pack_event(event) for event in events if isinstance(event, ChangePrepared)}
     applied = [event.change_id for event in events if isinstance(event, ChangeApplied)]
     abandoned = [event.change_id for event in events if isinstance(event, ChangeAbandoned)]
     return Steps(
@@ -249,4 +249,11 @@ def label_of(state: State) -> Label:
 
 def recorded(row: Row) -> Recorded:
     """The event that a row stands for."""
-    return Recorded(row.stream, row.seq, row.at / 1000, load_event(row.version, row.data))
+    try:
+        event = load_event(row.version, row.data)
+    except ValidationError as error:
+        raise StorageProblem(
+            f"Event {row.seq} of {row.stream} ({row.type}, format {row.version}) was written by another"
+            " version of Handrail, and this one cannot read it. Use that version, or begin a new session."
+        ) from error
+    return Recorded(row.stream, row.seq, row.at / 1000, event)
