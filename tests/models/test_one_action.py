@@ -55,6 +55,14 @@ def test_schema_leaves_only_actions_and_paths_that_there_are() -> None:
     assert answer["required"] == ["action", "text"]
 
 
+def test_actions_that_make_no_sense_now_cannot_be_chosen_and_the_prompt_stays_the_same() -> None:
+    asked = as_one_action(request().changed(actions=("read",)))
+    assert asked.output_schema
+    names = [action["properties"]["action"]["const"] for action in asked.output_schema["oneOf"]]
+    assert names == ["read", "answer"]
+    assert asked.system == as_one_action(request()).system
+
+
 def test_earlier_calls_and_results_are_words() -> None:
     call = ToolCall(id="c", name="read", arguments={"path": "a.py"})
     asked = as_one_action(

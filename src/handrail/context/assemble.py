@@ -48,6 +48,7 @@ def assemble(
         paths=prompt.paths,
         writable=prompt.writable,
         writing=prompt.writing,
+        actions=prompt.actions,
         rewrite=prompt.rewrite,
         max_output_tokens=output_tokens(capabilities.context_window, max_output),
         deadlines=deadlines,

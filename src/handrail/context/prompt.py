@@ -19,6 +19,8 @@ class Prompt(NamedTuple):
     """Those that it can look at."""
     writable: tuple[str, ...] = ()
     writing: tuple[str, ...] = ()
+    actions: tuple[str, ...] | None = None
+    """Those of the tools that make sense now; the prompt names all, so that it stays the same."""
     rewrite: Excerpt | None = None
 
     def rewriting(self, excerpt: Excerpt | None) -> "Prompt":

@@ -62,12 +62,13 @@ def small_prompt(
         "read": bool(readable) and not set(named) & set(seen),
         "run": not words or bool(RUNS.search(words)),
     }
-    offered = {tool.name: tool for tool in tools if left.get(tool.name)}
+    offered = {tool.name: tool for tool in tools}
     return Prompt(
         system=SYSTEM,
         tools=tuple(
             ToolSpec(name, told, offered[name].schema) for name, told in ACTIONS.items() if name in offered
         ),
+        actions=tuple(name for name in ACTIONS if left[name]),
         paths=tuple(readable),
         writable=tuple(writable),
         writing=WRITING,

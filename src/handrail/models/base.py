@@ -79,6 +79,8 @@ class Request(Record):
     writable: tuple[str, ...] = ()
     """Those of them that `writing` tools may name."""
     writing: tuple[str, ...] = ()
+    actions: tuple[str, ...] | None = None
+    """Names of the tools that a small model may choose from now; None: all."""
     rewrite: Excerpt | None = None
     """All that a small model is asked for: a better text for this part of a file."""
     begun: str = ""

@@ -149,7 +149,8 @@ def code_language(path: str) -> str:
 
 def schema_of(request: Request) -> dict[str, Any]:
     """What an answer can be: an action with its fields, in this order."""
-    actions = [_action(tool, request) for tool in request.tools]
+    now = request.actions
+    actions = [_action(tool, request) for tool in request.tools if now is None or tool.name in now]
     actions.append(_object(ANSWER, {"text": {"type": "string"}}))
     return {"oneOf": actions}
 
