@@ -54,13 +54,15 @@ def offered(workspace: Workspace, words: str, *seen: str) -> list[str]:
 
 def test_code_leaves_little_to_choose(workspace: Workspace) -> None:
     everything = ["big.py", "cart.py", "tax.py", "test_cart.py"]
-    assert offered(workspace, "") == ["write", "read", "run"]
     assert offered(workspace, "add a total", *everything) == ["write"]
     assert offered(workspace, "add a total to cart.py", "cart.py") == ["write"]
-    assert offered(workspace, "run the tests") == ["write", "read", "run"]
+    assert offered(workspace, "run the tests") == ["read", "run"]
+    assert offered(workspace, "fix it and run the tests") == ["write", "read", "run"]
 
 
-@pytest.mark.parametrize("words", ["what does total do?", "Explain cart.py", "add it, could you?", "why"])
+@pytest.mark.parametrize(
+    "words", ["what does total do?", "Explain cart.py", "add it, could you?", "why", "hi", "thanks"]
+)
 def test_a_question_changes_nothing(workspace: Workspace, words: str) -> None:
     assert "write" not in offered(workspace, words)
 

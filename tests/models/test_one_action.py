@@ -69,7 +69,7 @@ def test_earlier_calls_and_results_are_words() -> None:
         request(
             UserTurn("fix it"),
             AssistantTurn("", (call,)),
-            ToolResult("c", "read", "x = 1"),
+            ToolResult("c", "read", "1\tx = 1\n2\ty = 2"),
             AssistantTurn("done"),
         )
     )
@@ -77,7 +77,7 @@ def test_earlier_calls_and_results_are_words() -> None:
     assert [getattr(message, "text", "") for message in asked.messages] == [
         "fix it",
         '{"action": "read", "path": "a.py"}',
-        "Result of read:\nx = 1",
+        "Result of read:\nx = 1\ny = 2",
         '{"action": "answer", "text": "done"}',
     ]
 

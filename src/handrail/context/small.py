@@ -27,6 +27,11 @@ ASKS = re.compile(
     r"|\?\s*$",
     re.IGNORECASE,
 )
+CHANGES = re.compile(
+    r"\b(add|append|change|convert|correct|create|delete|drop|extract|fix|implement|improve|insert|introduce|make|mend"
+    r"|move|put|refactor|remove|rename|replace|rewrite|simplify|split|turn|update|use|write)\b",
+    re.IGNORECASE,
+)
 RUNS = re.compile(r"\b(run|execute|start|install|build|test|tests|command)\b", re.IGNORECASE)
 SOURCE = re.compile(r"\.(py|js|ts|mjs|cjs|go|rs|c|h|cpp|java|rb|sh|json|toml|txt|md|html|css)$")
 
@@ -58,7 +63,7 @@ def small_prompt(
         writable = [name for name in named if name in writable or name not in paths]
     readable = [path for path in paths if path not in seen]
     left = {
-        "write": bool(writable) and (checked or not ASKS.search(words)),
+        "write": bool(writable) and (checked or wants_change(words, named)),
         "read": bool(readable) and not set(named) & set(seen),
         "run": not words or bool(RUNS.search(words)),
     }
@@ -73,6 +78,11 @@ def small_prompt(
         writable=tuple(writable),
         writing=WRITING,
     )
+
+
+def wants_change(words: str, named: Sequence[str]) -> bool:
+    """Whether the words ask for one, as far as code can tell: a question or a greeting never does."""
+    return not ASKS.search(words) and bool(named or CHANGES.search(words))
 
 
 def file_names(words: str) -> list[str]:

@@ -6,6 +6,7 @@ Code is not written well inside of JSON: the text of a file, or of a part of it,
 """
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -35,6 +36,7 @@ TEXT = "Answer with the whole new {path} in one code block."
 WHY, CONTENT = "why", "text"
 THOUGHT = {"type": "string", "maxLength": 120}
 LANGUAGES = {"py": "python", "js": "javascript", "mjs": "javascript", "cjs": "javascript", "ts": "typescript"}
+LINE_NUMBER = re.compile(r"^\d+\t", re.MULTILINE)
 LONGEST_REWRITE = 800
 """Tokens: what a small model goes on writing after that is not the code it was asked for."""
 LONGEST_FILE = 2_400
@@ -193,7 +195,9 @@ def _as_text(message: Message) -> Message:
             return AssistantTurn(json.dumps({"action": ANSWER, "text": text}))
         case ToolResult():
             word = "Error from" if message.is_error else "Result of"
-            return UserTurn(f"{word} {message.tool}:\n{message.content}", message.images)
+            # A small model copies line numbers into what it writes.
+            content = LINE_NUMBER.sub("", message.content) if message.tool == "read" else message.content
+            return UserTurn(f"{word} {message.tool}:\n{content}", message.images)
         case _:
             return message
 
