@@ -6,22 +6,34 @@ import subprocess
 import sys
 from pathlib import Path
 
-import anyio
 import pytest
 
-from handrail.models.embedded.fetch import fetch
-from handrail.models.embedded.files import LOCAL_MODEL, QWEN
+from handrail.models.embedded.files import LOCAL_MODEL
 from tests.interfaces.cli.program import environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DEADLINE = 600.0
 
 
+FETCH = """
+import sys
+from pathlib import Path
+
+import anyio
+
+from handrail.models.embedded.fetch import fetch
+from handrail.models.embedded.files import QWEN
+
+print(anyio.run(fetch, QWEN, Path(sys.argv[1]), lambda _: None))
+"""
+
+
 @pytest.fixture(scope="session")
 def qwen() -> Path:
-    """The model's file, in the user's cache and outside the repository."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return anyio.run(fetch, QWEN, Path(cache) / "handrail-models", lambda _: None)
+    """The model's file, in the user's cache and outside the repository; fetched by a process of its own."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    words = [sys.executable, "-c", FETCH, str(cache / "handrail-models")]
+    return Path(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.strip())
 
 
 @pytest.mark.promise("EMB-19")
