@@ -89,15 +89,18 @@ async def fetch_shown(file: "ModelFile", folder: "Path") -> "Path":
                 scope.cancel()
 
     path: Path | None = None
+    problem: Exception | None = None
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stop, tasks.cancel_scope)
             path = await fetch(file, folder, line)
             tasks.cancel_scope.cancel()
     except* HandrailError as problems:
-        raise problems.exceptions[0] from None
+        problem = problems.exceptions[0]  # raised here, it would be wrapped again
     finally:
         line.close()
+    if problem:
+        raise problem
     if path is None:
         kept = f"{megabytes(bytes_so_far(file, folder))} of {megabytes(file.size)} MB are kept"
         print(f"stopped   {kept}; the next download goes on from there.", file=sys.stderr, flush=True)
