@@ -1,28 +1,22 @@
 """The runner: while this process holds a session, it takes commands from the inbox and runs turns."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import anyio
 from anyio import get_cancelled_exc_class
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from handrail.context.budget import shown_characters, text_tokens
 from handrail.context.compaction import without_model
-from handrail.context.images import fits
-from handrail.context.known_files import known_files
 from handrail.context.map.repository_map import RepositoryMap
-from handrail.context.map.shown import MapPart
-from handrail.context.mentions import ATTACHED_CAP, attach_mentions
-from handrail.context.reattaching import AGAIN_CAP, reattach
-from handrail.context.situation import situation
 from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
+from handrail.engine.messages import Messages, Taken
 from handrail.engine.takeover import ended_turn, take_over
 from handrail.engine.turn import Turn
-from handrail.models.base import Capabilities, Model
+from handrail.models.base import Model
 from handrail.protocol.commands import (
     AnswerApproval,
     AnswerQuestion,
@@ -56,23 +50,14 @@ from handrail.protocol.events import (
     TodoCompleted,
     TurnFinished,
     TurnStarted,
-    UserMessage,
 )
 from handrail.protocol.ids import new_id
-from handrail.protocol.values import AttachedImage, FinishReason
+from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
 from handrail.workspace.files import Workspace
 
 FLUSH_SECONDS = 0.25
 CANCELLED = {"user": "You cancelled it.", "signal": "It was stopped from outside, by a signal."}
-BLIND = "{name}: {model} cannot see pictures, and is told so. /model or --model chooses one that can."
-
-
-class Taken(NamedTuple):
-    """A message as an event, and the pictures that go with it."""
-
-    event: UserMessage
-    blobs: tuple[bytes, ...]
 
 
 class TurnMaker(Protocol):
@@ -271,61 +256,8 @@ class Runner:
             self._go_on(tasks)
 
     def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> Taken:
-        state = self.session.state
-        can = self._model.capabilities if self._model else Capabilities(images=True)
-        cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
-        also: Sequence[str] = ()
-        if can.one_action:
-            from handrail.context.small import named_files
-
-            also = named_files(command.text, self.workspace)
-        attached = attach_mentions(command.text, self.workspace, cap, command.images, also)
-        again_cap = shown_characters(can.context_window, most=AGAIN_CAP, share=6)
-        shown = {seen.path for seen in attached.files}
-        again = reattach(state, self.workspace, again_cap, shown, own=not steering)
-        files = (*attached.files, *again.files)
-        known = "" if steering or can.one_action else known_files(state, files, again.gone, again.stale)
-        now = "" if steering else self._situation(can)
-        mapped = MapPart() if steering else self.maker.map.part(state, command.text, can)
-        images = (*command.images, *(each.image for each in attached.images))
-        event = UserMessage(
-            message_id=command.message_id,
-            turn_id=turn_id,
-            text=command.text,
-            attached="\n\n".join(
-                part for part in (attached.text, again.text, mapped.text, known, now) if part
-            ),
-            files=files,
-            gone=again.gone,
-            images=images,
-            unattached=(*attached.unattached, *self._unseen(command.text, images)),
-            mapped=mapped.paths,
-            steering=steering,
-        )
-        return Taken(event, tuple(each.data for each in attached.images))
-
-    def _situation(self, can: Capabilities) -> str:
-        """What changes from turn to turn; a small model makes nothing of the date, and cannot list files."""
-        now = situation(self.session.state, time.time(), dated=not can.one_action)
-        if not can.one_action:
-            return now
-        from handrail.context.small import file_list
-
-        return "\n".join(part for part in (file_list(self.workspace), now) if part)
-
-    def _unseen(self, text: str, images: Sequence[AttachedImage]) -> list[str]:
-        """For the user: what the model will not see."""
-        if self._model is None:
-            return []
-        can, name = self._model.capabilities, self._model.name
-        told = []
-        if text_tokens(text) > can.context_window / 2:
-            told = [f"your message is too long for the window of {name}: its middle may be left out"]
-        if not can.images:
-            return told + [BLIND.format(name=image.name, model=name) for image in images]
-        if fits(images, can.context_window):
-            return told
-        return told + [f"{image.name}: too large for the window of {name}" for image in images]
+        messages = Messages(self.workspace, self.maker.map, self._model)
+        return messages.taken(command, self.session.state, turn_id, steering=steering)
 
     def _take_steering(self) -> None:
         turn = self.session.state.turn

@@ -1,0 +1,94 @@
+"""What the user says, as an event: with the files, pictures and map that the model is shown with it."""
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from handrail.context.budget import shown_characters, text_tokens
+from handrail.context.images import fits
+from handrail.context.known_files import known_files
+from handrail.context.map.repository_map import RepositoryMap
+from handrail.context.map.shown import MapPart
+from handrail.context.mentions import ATTACHED_CAP, attach_mentions
+from handrail.context.reattaching import AGAIN_CAP, reattach
+from handrail.context.situation import situation
+from handrail.models.base import Capabilities, Model
+from handrail.protocol.commands import SendMessage
+from handrail.protocol.events import UserMessage
+from handrail.protocol.values import AttachedImage
+from handrail.sessions.state import State
+from handrail.workspace.files import Workspace
+
+BLIND = "{name}: {model} cannot see pictures, and is told so. /model or --model chooses one that can."
+
+
+class Taken(NamedTuple):
+    """A message as an event, and the pictures that go with it."""
+
+    event: UserMessage
+    blobs: tuple[bytes, ...]
+
+
+class Messages(NamedTuple):
+    """Makes the messages of one session, for the model that will read them, if one is known."""
+
+    workspace: Workspace
+    map: RepositoryMap
+    model: Model | None
+
+    def taken(self, command: SendMessage, state: State, turn_id: str, *, steering: bool) -> Taken:
+        """The message with all that goes with it."""
+        can = self.model.capabilities if self.model else Capabilities(images=True)
+        cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
+        also: Sequence[str] = ()
+        if can.one_action:
+            from handrail.context.small import named_files
+
+            also = named_files(command.text, self.workspace)
+        attached = attach_mentions(command.text, self.workspace, cap, command.images, also)
+        again_cap = shown_characters(can.context_window, most=AGAIN_CAP, share=6)
+        shown = {seen.path for seen in attached.files}
+        again = reattach(state, self.workspace, again_cap, shown, own=not steering)
+        files = (*attached.files, *again.files)
+        known = "" if steering or can.one_action else known_files(state, files, again.gone, again.stale)
+        now = "" if steering else self._situation(state, can)
+        mapped = MapPart() if steering else self.map.part(state, command.text, can)
+        images = (*command.images, *(each.image for each in attached.images))
+        event = UserMessage(
+            message_id=command.message_id,
+            turn_id=turn_id,
+            text=command.text,
+            attached="\n\n".join(
+                part for part in (attached.text, again.text, mapped.text, known, now) if part
+            ),
+            files=files,
+            gone=again.gone,
+            images=images,
+            unattached=(*attached.unattached, *self._unseen(command.text, images)),
+            mapped=mapped.paths,
+            steering=steering,
+        )
+        return Taken(event, tuple(each.data for each in attached.images))
+
+    def _situation(self, state: State, can: Capabilities) -> str:
+        """What changes from turn to turn; a small model makes nothing of the date, and cannot list files."""
+        now = situation(state, time.time(), dated=not can.one_action)
+        if not can.one_action:
+            return now
+        from handrail.context.small import file_list
+
+        return "\n".join(part for part in (file_list(self.workspace), now) if part)
+
+    def _unseen(self, text: str, images: Sequence[AttachedImage]) -> list[str]:
+        """For the user: what the model will not see."""
+        if self.model is None:
+            return []
+        can, name = self.model.capabilities, self.model.name
+        told = []
+        if text_tokens(text) > can.context_window / 2:
+            told = [f"your message is too long for the window of {name}: its middle may be left out"]
+        if not can.images:
+            return told + [BLIND.format(name=image.name, model=name) for image in images]
+        if fits(images, can.context_window):
+            return told
+        return told + [f"{image.name}: too large for the window of {name}" for image in images]
