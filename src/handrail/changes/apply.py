@@ -92,6 +92,7 @@ def _prepare(
         model=origin.model,
         cost_usd=origin.cost_usd,
         intent=origin.intent,
+        intent_id=origin.intent_id or session.state.intent,
         mutation_class=origin.mutation_class,
         todos=origin.todos,
     )

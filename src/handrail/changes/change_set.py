@@ -46,6 +46,9 @@ class Origin(Record):
     model: str = ""
     cost_usd: float | None = None
     intent: str = ""
+    """What it is for, in words."""
+    intent_id: str = ""
+    """Empty: the one that is active in the session."""
     mutation_class: str = ""
     todos: tuple[str, ...] = ()
     """Todos that applying completes."""

@@ -60,6 +60,8 @@ class Plan:
     emptied: tuple[str, ...] = ()
     paths: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """{change set: what it touched}"""
+    intents: Mapping[str, str] = field(default_factory=dict)
+    """{change set: the intent that it belongs to}"""
 
     @property
     def conflicts(self) -> tuple[FileConflict, ...]:
@@ -81,6 +83,7 @@ def plan_back(log: Log, workspace: Workspace, changes: Sequence[ChangePrepared],
         tuple(plan for plan in plans if plan),
         tuple(dict.fromkeys(folders)),
         {change.change_id: frozenset(step.path for step in steps_of(change)) for change in changes},
+        {change.change_id: change.intent_id for change in changes},
     )
 
 
@@ -113,7 +116,14 @@ def back(
         return None
     # What is left as it is, with all of its files, was not taken back.
     taken = tuple(each for each in plan.takes_back if not plan.paths[each] <= set(leave))
-    origin = Origin(turn_id=turn_id, call_id=call_id, by="rollback", takes_back=taken)
+    intents = {plan.intents[each] for each in taken}
+    origin = Origin(
+        turn_id=turn_id,
+        call_id=call_id,
+        by="rollback",
+        intent_id=intents.pop() if len(intents) == 1 else "",
+        takes_back=taken,
+    )
     return ChangeSet(tuple(_edit(file) for file in files), origin, hard_links_agreed=True)
 
 

@@ -11,6 +11,7 @@ from handrail.protocol.events import (
     Committed,
     Compacted,
     CompactionUndone,
+    IntentSelected,
     ModelSet,
     ModeSet,
     QuestionAnswered,
@@ -39,7 +40,7 @@ from handrail.sessions.fold import Fold
 from handrail.sessions.todo_completions import Completions
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 6
+SNAPSHOT_VERSION = 7
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -92,6 +93,8 @@ class State(Fold):
     """The mode the model was told last."""
     models: dict[Role, str] = {}
     deleted: bool = False
+    intent: str = ""
+    """Id of the active intent."""
     forked_from: str = ""
     copied: str = ""
     """`fork` or `import`, for one that came from another session."""
@@ -306,11 +309,14 @@ class State(Fold):
                 self.mode = event.mode
             case ModelSet() as event:
                 self.models[event.role] = event.model
+            case IntentSelected() as event:
+                self.intent = event.intent_id
 
     def _copied(self, event: SessionCopied) -> None:
         self.always = []
         if event.how == "import":
             # Somebody else's word: no wider mode, no open turn, no file known to be seen, no change begun.
+            self.intent = ""
             self.mode, self.models, self.files = "ask", {}, FilesSeen(changed=self.files.changed)
             self.side = ""
             self.turn, self.approvals, self.questions, self.decided, self.told = None, {}, {}, {}, {}

@@ -163,6 +163,7 @@ def record(session: Session, work: Work, command: str, changed: "Changed") -> No
         by="command",
         folders=changed.folders,
         intent=f"changed while this ran: {work.secrets.hide(command)}",
+        intent_id=session.state.intent,
         unlisted=changed.unlisted,
     )
     session.append(prepared, ChangeApplied(change_id=prepared.change_id), blobs=changed.contents)

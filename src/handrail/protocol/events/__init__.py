@@ -25,6 +25,7 @@ from handrail.protocol.events.checks import AttemptStarted, CheckFinished, Check
 from handrail.protocol.events.commits import CommitRefused, Committed
 from handrail.protocol.events.context import Compacted, CompactionUndone, SideAnswered, SideAsked
 from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
+from handrail.protocol.events.intents import IntentEdited, IntentSelected, OverlapSettled
 from handrail.protocol.events.session import (
     ModelSet,
     ModeSet,
@@ -76,7 +77,10 @@ Event = Annotated[
     | Compacted
     | CompactionUndone
     | SideAsked
-    | SideAnswered,
+    | SideAnswered
+    | IntentSelected
+    | IntentEdited
+    | OverlapSettled,
     Field(discriminator="type"),
 ]
 
@@ -104,9 +108,12 @@ __all__ = [
     "Event",
     "EventBase",
     "FailureKind",
+    "IntentEdited",
+    "IntentSelected",
     "ModeSet",
     "ModelSet",
     "Nudged",
+    "OverlapSettled",
     "QuestionAnswered",
     "QuestionAsked",
     "Recorded",

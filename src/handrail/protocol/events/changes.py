@@ -24,6 +24,9 @@ class ChangePrepared(EventBase):
     model: str = ""
     cost_usd: float | None = None
     intent: str = ""
+    """What it was for, in words."""
+    intent_id: str = ""
+    """The intent that was active; of what was taken back, the one that it belonged to."""
     mutation_class: str = ""
     todos: tuple[str, ...] = ()
     """Todos that applying completes."""
