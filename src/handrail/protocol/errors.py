@@ -54,6 +54,7 @@ RefusalReason = Literal[
     "command_not_allowed",
     "command_failed",
     "mode_forbids",
+    "hook_denied",
     "user_rejected",
     "nobody_to_ask",
     "budget_exhausted",

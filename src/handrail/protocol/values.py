@@ -10,6 +10,8 @@ FinishReason = Literal[
     "answered", "cancelled", "budget", "stuck", "failed", "waiting", "interrupted", "unverified"
 ]
 ToolKind = Literal["safe", "destructive"]
+HookPoint = Literal["before_tool", "after_tool", "before_end", "session_start"]
+"""When a hook runs."""
 
 SHOWN_DIGITS = 12
 """How many hex digits of a file's SHA-256 the model sees and echoes."""

@@ -25,6 +25,7 @@ from handrail.protocol.events.checks import AttemptStarted, CheckFinished, Check
 from handrail.protocol.events.commits import CommitRefused, Committed
 from handrail.protocol.events.context import Compacted, CompactionUndone, SideAnswered, SideAsked
 from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
+from handrail.protocol.events.hooks import HookSpoke, SessionHooked
 from handrail.protocol.events.intents import IntentEdited, IntentSelected, OverlapSettled
 from handrail.protocol.events.session import (
     ModelSet,
@@ -80,7 +81,9 @@ Event = Annotated[
     | SideAnswered
     | IntentSelected
     | IntentEdited
-    | OverlapSettled,
+    | OverlapSettled
+    | HookSpoke
+    | SessionHooked,
     Field(discriminator="type"),
 ]
 
@@ -108,6 +111,7 @@ __all__ = [
     "Event",
     "EventBase",
     "FailureKind",
+    "HookSpoke",
     "IntentEdited",
     "IntentSelected",
     "ModeSet",
@@ -124,6 +128,7 @@ __all__ = [
     "Rewound",
     "SessionCopied",
     "SessionDeleted",
+    "SessionHooked",
     "SessionRenamed",
     "SessionRestored",
     "SessionStarted",
