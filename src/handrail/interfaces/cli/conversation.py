@@ -13,11 +13,11 @@ from handrail.app import App
 from handrail.config.places import make_private
 from handrail.interfaces.cli import slash
 from handrail.interfaces.cli.activity import Activity
-from handrail.interfaces.cli.approvals import whole
-from handrail.interfaces.cli.choices import Choice, chosen_option, key_of
+from handrail.interfaces.cli.asked import Asked, Reply
+from handrail.interfaces.cli.choices import Choice, key_of
 from handrail.interfaces.cli.completion import MessageCompleter
 from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
-from handrail.interfaces.cli.pasting import dropped_file
+from handrail.interfaces.cli.pictures import Pictures
 from handrail.interfaces.cli.program import elsewhere, program
 from handrail.interfaces.cli.prompt import Prompt
 from handrail.interfaces.cli.rendering import note
@@ -25,23 +25,12 @@ from handrail.interfaces.cli.screen import Screen
 from handrail.interfaces.cli.styles import BAD, DIM, Line, fit, line
 from handrail.interfaces.cli.terminal import takes_colour
 from handrail.interfaces.cli.welcome import Tree, welcome
-from handrail.protocol.commands import AnswerApproval, AnswerQuestion, Cancel, Command, SendMessage
-from handrail.protocol.errors import HandrailError, UsageProblem
-from handrail.protocol.events import (
-    ApprovalAnswered,
-    ApprovalAsked,
-    Delta,
-    QuestionAnswered,
-    QuestionAsked,
-    Recorded,
-    TurnFinished,
-    UserMessage,
-)
-from handrail.protocol.values import AttachedImage
+from handrail.protocol.commands import Cancel, Command, SendMessage
+from handrail.protocol.errors import HandrailError
+from handrail.protocol.events import Delta, Recorded, UserMessage
 
 Action = Callable[[], Awaitable[None]]
 
-DECISIONS = {"y": "once", "a": "always", "w": "allow"}
 TICK_SECONDS = 0.25
 TWICE_SECONDS = 2.0
 TREE_SECONDS = 10.0
@@ -68,12 +57,9 @@ class Conversation:
         """Forget the session that was shown."""
         self._screen = Screen(self._prompt.width, colour=self._colour)
         self._activity = Activity()
-        self._deciding = Deciding()
-        self._questions: dict[str, QuestionAsked] = {}
+        self._asked = Asked()
         self._queued: dict[str, str] = {}
-        self._images: dict[str, AttachedImage] = {}
-        """Pictures that were dropped here, by the mention that stands for each."""
-        self._rejecting = ""
+        self._pictures = Pictures(self.app.images)
         self._choice: Choice | None = None
         self._hint = ""
         self._hinted = 0.0
@@ -157,34 +143,35 @@ class Conversation:
     # What the user does
 
     def submitted(self, text: str) -> None:
-        self._hint, self._deciding.typed, self._deciding.pressed = "", 0.0, ""
+        deciding, now = self._asked.deciding, time.monotonic()
+        self._hint, deciding.typed, deciding.pressed = "", 0.0, ""
         word = text.strip().lower()
-        if self._rejecting:
-            self._answer_approval("reject", note=text.strip())
+        if self._asked.rejecting:
+            self._reply(self._asked.reject(text.strip(), now))
         elif self._choice:
             self._chosen(self._choice, word)
         elif not text.strip():
             return
-        elif self._deciding.waiting and word in WORDS:
+        elif deciding.waiting and word in WORDS:
             self._decide(WORDS[word], spelled=word in ("yes", "always", "write"))
         elif called := slash.parse(text):
             self._do(lambda: slash.call(self, called))
-        elif self._questions:
-            self._answer_question(next(iter(self._questions.values())), text)
+        elif self._asked.questions:
+            self._reply(self._asked.answer_question(text, self.width))
         else:
-            message = SendMessage(text=text, images=self._images_in(text))
+            message = SendMessage(text=text, images=self._pictures.mentioned(text))
             if self._activity.running:
                 self._queued[message.message_id] = text
             self._do(lambda: self.send(message))
 
     def interrupted(self) -> None:
         now = time.monotonic()
-        if self._rejecting:
-            self._rejecting = ""
+        if self._asked.rejecting:
+            self._asked.rejecting = ""
         elif self._choice:
             self._chosen(self._choice, "n")
         elif self._activity.running:
-            if self._deciding.pressed:
+            if self._asked.deciding.pressed:
                 self._prompt.empty()
             self._activity.stopping(time.time())
             stop = Cancel(withdraw=tuple(self._queued))
@@ -206,48 +193,32 @@ class Conversation:
             self._prompt.refresh()
 
     def typed(self) -> None:
-        self._deciding.typed, self._deciding.pressed = time.monotonic(), ""
+        self._asked.deciding.typed, self._asked.deciding.pressed = time.monotonic(), ""
         self._hint = ""
 
     def pasted(self, text: str) -> str:
-        """A picture that was dropped on the terminal becomes a mention, wherever it is: the user named it."""
-        file = dropped_file(text)
-        if file is None:
-            return text
-        try:
-            image = self.app.images.named(file)
-        except UsageProblem:
-            return text
-        return self._mention(image)
-
-    def _mention(self, image: AttachedImage) -> str:
-        mention = f'@"{image.name}"'
-        self._images[mention] = image
-        return f"{mention} "
+        return self._pictures.dropped(text)
 
     def wants_clipboard(self) -> None:
         self._tasks.start_soon(self._guarded, self._paste_image)
 
     async def _paste_image(self) -> None:
-        image = await self.app.images.in_clipboard()
-        if image:
-            self._prompt.insert(self._mention(image))
+        if mention := await self._pictures.pasted():
+            self._prompt.insert(mention)
         else:
             self._hint, self._hinted = "There is no picture in the clipboard.", time.monotonic()
 
-    def _images_in(self, text: str) -> tuple[AttachedImage, ...]:
-        return tuple(image for mention, image in self._images.items() if mention in text)
-
     def expects_key(self) -> bool:
-        return self._deciding.ready(time.monotonic()) and not self._rejecting and not self._choice
+        return self._asked.deciding.ready(time.monotonic()) and not self._asked.rejecting and not self._choice
 
     def pressed(self, key: str) -> None:
-        self._deciding.pressed = key
-        self._tasks.start_soon(self._decide_if_alone, self._deciding, self._deciding.typed)
+        deciding = self._asked.deciding
+        deciding.pressed = key
+        self._tasks.start_soon(self._decide_if_alone, deciding, deciding.typed)
 
     async def _decide_if_alone(self, deciding: Deciding, typed: float) -> None:
         await anyio.sleep(ALONE_SECONDS)
-        if deciding is self._deciding and deciding.typed == typed and deciding.pressed:
+        if deciding is self._asked.deciding and deciding.typed == typed and deciding.pressed:
             key = deciding.pressed
             self._prompt.empty()
             deciding.typed, deciding.pressed = 0.0, ""
@@ -255,47 +226,28 @@ class Conversation:
             self._prompt.refresh()
 
     def _decide(self, key: str, *, spelled: bool) -> None:
-        """Do what the key says; a yes to what was not seen only shows it."""
-        deciding, asked = self._deciding, self._deciding.asked
-        if asked is None:
-            return
-        unseen, out_of_sight = deciding.unseen(self.width), deciding.out_of_sight()
-        if key == "n":
-            self._rejecting = asked.approval_id
-        elif key == "?":
-            self.tell("why", asked.why)
-        elif key == "w" and not asked.entry:
-            self.tell("allow?", "no entry of the allowed commands can say this: y, n or a.")
-        elif key == "v" or (unseen and not spelled):
-            deciding.viewed.add(asked.approval_id)
-            deciding.since = time.monotonic()
-            self.say(whole(asked, self.width))
-        elif out_of_sight and not spelled:
-            self.tell("allow?", f"{out_of_sight} lines cannot be shown here: type the word, yes or always.")
-        else:
-            self._answer_approval(DECISIONS[key])
+        self._reply(self._asked.decide(key, time.monotonic(), self.width, spelled=spelled))
+
+    def _reply(self, reply: Reply) -> None:
+        if reply.rows:
+            self.say(list(reply.rows))
+        if answer := reply.answer:
+            self._do(lambda: self.send(answer))
 
     def busy(self) -> bool:
-        return self._activity.running or bool(self._rejecting or self._choice)
+        return self._activity.running or bool(self._asked.rejecting or self._choice)
 
     # What the bottom of the terminal shows
 
     def label(self) -> str:
-        if self._rejecting:
-            return "why not? (Enter: no reason) > "
-        if self._choice:
-            return self._choice.label
-        if not self._questions:
-            return "> "
-        options = next(iter(self._questions.values())).options
-        return "answer (a number or your own words) > " if options else "answer > "
+        return self._choice.label if self._choice and not self._asked.rejecting else self._asked.label()
 
     def live(self, width: int) -> list[Line]:
         rows = self._screen.unfinished()
         if rows and self._screen.after_user:
             rows = [(), *rows]
-        deciding = self._deciding
-        if deciding.waiting and not self._rejecting:
+        deciding = self._asked.deciding
+        if deciding.waiting and not self._asked.rejecting:
             rows = rows + deciding.lines(time.monotonic(), width, self._prompt.text)
         elif not deciding.waiting and (status := self._activity.lines(time.time(), width)):
             rows = rows + ([()] if rows or self._screen.after_user else []) + status
@@ -313,25 +265,6 @@ class Conversation:
             self._choice = None
             self._prompt.empty()
             self._do(lambda: choice.answered(key))
-
-    def _answer_approval(self, decision: str, note: str = "") -> None:
-        asked = self._deciding.asked
-        self._rejecting = ""
-        if asked:
-            command = AnswerApproval.model_validate(
-                {"approval_id": asked.approval_id, "decision": decision, "note": note}
-            )
-            self._deciding.drop(asked.approval_id, time.monotonic())
-            self._do(lambda: self.send(command))
-
-    def _answer_question(self, question: QuestionAsked, text: str) -> None:
-        chosen = chosen_option(question, text)
-        if chosen is None:
-            last = len(question.options)
-            self.tell("answer", f"there is no {text.strip()}: a number from 1 to {last}, or your own words")
-            return
-        answer = AnswerQuestion(question_id=question.question_id, answer=chosen)
-        self._do(lambda: self.send(answer))
 
     def _do(self, action: Action) -> None:
         """Do it after all that was asked for before."""
@@ -365,19 +298,9 @@ class Conversation:
         if self._activity.rings(recorded, self._opened):
             self._prompt.bell()
         self._activity.saw(recorded)
-        match recorded.event:
-            case UserMessage() as event:
-                self._queued.pop(event.message_id, None)
-            case ApprovalAsked() as event:
-                self._deciding.ask(event, time.monotonic())
-            case ApprovalAnswered() as event:
-                self._deciding.drop(event.approval_id, time.monotonic())
-            case QuestionAsked() as event:
-                self._questions[event.question_id] = event
-            case QuestionAnswered() as event:
-                self._questions.pop(event.question_id, None)
-            case TurnFinished():
-                self._deciding, self._questions, self._rejecting = Deciding(), {}, ""
+        self._asked.saw(recorded.event, time.monotonic())
+        if isinstance(recorded.event, UserMessage):
+            self._queued.pop(recorded.event.message_id, None)
         self._prompt.write(self._screen.show(recorded.event))
 
     async def _tick(self) -> None:
