@@ -133,6 +133,13 @@ class CommitChanges(Value):
     """Empty: Handrail writes one."""
 
 
+class StopBackground(Value):
+    """Stop a command that runs in the background."""
+
+    type: Literal["stop_background"] = "stop_background"
+    background_id: str
+
+
 Command = Annotated[
     SendMessage
     | Cancel
@@ -147,6 +154,7 @@ Command = Annotated[
     | UndoCompaction
     | CompleteTodo
     | CommitChanges
+    | StopBackground
     | Rewind
     | Redo,
     Field(discriminator="type"),

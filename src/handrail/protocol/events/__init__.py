@@ -11,6 +11,7 @@ from handrail.protocol.events.approvals import (
     QuestionAnswered,
     QuestionAsked,
 )
+from handrail.protocol.events.background import BackgroundEnd, BackgroundEnded, BackgroundStarted
 from handrail.protocol.events.base import Delta, EventBase, Recorded
 from handrail.protocol.events.changes import (
     ChangeAbandoned,
@@ -57,6 +58,8 @@ Event = Annotated[
     | Answered
     | ToolStarted
     | ToolFinished
+    | BackgroundStarted
+    | BackgroundEnded
     | ApprovalAsked
     | ApprovalAnswered
     | QuestionAsked
@@ -96,6 +99,9 @@ __all__ = [
     "ApprovalAnswered",
     "ApprovalAsked",
     "AttemptStarted",
+    "BackgroundEnd",
+    "BackgroundEnded",
+    "BackgroundStarted",
     "CallStatus",
     "ChangeAbandoned",
     "ChangeApplied",
