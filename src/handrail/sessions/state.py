@@ -22,6 +22,7 @@ from handrail.protocol.events import (
     Rewound,
     SessionCopied,
     SessionDeleted,
+    SessionHooked,
     SessionRenamed,
     SessionRestored,
     SessionStarted,
@@ -35,12 +36,13 @@ from handrail.protocol.events import (
     UserMessage,
 )
 from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
+from handrail.sessions.background import Background
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.fold import Fold
 from handrail.sessions.todo_completions import Completions
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 7
+SNAPSHOT_VERSION = 8
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -130,6 +132,9 @@ class State(Fold):
     """Change sets up to this event are in git, as far as this session put them there, or are elsewhere."""
     uncommitted: bool = False
     """Something changed since the last commit of this session, or since it last tried."""
+    hooked: str | None = None
+    """What hooks of the session's start told the model; None: they have not run here."""
+    background: Background = Background()
     files_before: FilesSeen | None = None
     """What the model had been shown when a turn began that starts afresh with each attempt."""
 
@@ -144,6 +149,7 @@ class State(Fold):
         if isinstance(recorded.event, ChangeApplied):
             self._complete(self.files.prepared.get(recorded.event.change_id))
         self.files.apply(recorded.event, self.turns)
+        self.background.apply(recorded)
         for family in (
             self._turns,
             self._attempts,
@@ -299,6 +305,8 @@ class State(Fold):
             case SessionCopied() as event:
                 self.copied = event.how
                 self._copied(event)
+            case SessionHooked() as event:
+                self.hooked = event.text
             case SessionRenamed() as event:
                 self.title = event.title
             case SessionDeleted():
@@ -318,7 +326,7 @@ class State(Fold):
             # Somebody else's word: no wider mode, no open turn, no file known to be seen, no change begun.
             self.intent = ""
             self.mode, self.models, self.files = "ask", {}, FilesSeen(changed=self.files.changed)
-            self.side = ""
+            self.side, self.hooked = "", None
             self.turn, self.approvals, self.questions, self.decided, self.told = None, {}, {}, {}, {}
 
     def _context(self, recorded: Recorded) -> None:

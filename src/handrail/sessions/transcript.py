@@ -6,6 +6,7 @@ from typing import Any
 from handrail.protocol.events import (
     Answered,
     AttemptStarted,
+    HookSpoke,
     Nudged,
     Recorded,
     RequestFailed,
@@ -67,9 +68,13 @@ SHOWN = {
     "attempt_started",
     "request_failed",
     "turn_finished",
+    "hook_spoke",
 }
 """Types of the events that `show` makes something of."""
 ABOUT_IMAGES = re.compile(r"image|picture|media", re.IGNORECASE)
+HOOK_TOLD = "[A hook of the user's, {hook}, says: {text}]"
+HOOK_DEMANDED = "[A hook of the user's, {hook}, does not let the turn end yet: {text}]"
+HOOK_FAILED = "[A hook of the user's, {hook}, failed after this was done: {text}. Only the user can mend it.]"
 REFUSED = "[{names}: not shown, because the model's provider refused the request that it came with.]"
 
 
@@ -82,11 +87,25 @@ def show(entries: list[Entry], recorded: Recorded) -> None:
             _doubt(entries, doubted=True)
         case Answered():
             _doubt(entries, doubted=False)
+        case HookSpoke(on="after_tool"):
+            _add_word(entries, recorded.event)
         case TurnFinished(reason="failed"):
             # Sent again, it would be refused again, and the session could not go on.
             entries[:] = [_without_doubted(entry) for entry in entries]
     if entry := entry_of(recorded):
         entries.append(entry)
+
+
+def _add_word(entries: list[Entry], spoke: HookSpoke) -> None:
+    """Put a hook's words behind the result of the call that they are about."""
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if isinstance(entry, Resulted) and entry.call_id == spoke.call_id:
+            words = (HOOK_TOLD if spoke.did == "told" else HOOK_FAILED).format(
+                hook=spoke.hook, text=spoke.text
+            )
+            entries[index] = entry.changed(content=f"{entry.content}\n{words}")
+            return
 
 
 def _doubt(entries: list[Entry], *, doubted: bool) -> None:
@@ -123,6 +142,8 @@ def entry_of(recorded: Recorded) -> Entry | None:
             return Said(seq, text, words=event.text, steering=event.steering, images=event.images)
         case Nudged() | AttemptStarted():
             return Said(seq, event.text, by="handrail")
+        case HookSpoke(did="demanded"):
+            return Said(seq, HOOK_DEMANDED.format(hook=event.hook, text=event.text), by="handrail")
         case Answered():
             marks = {"interrupted": INTERRUPTED, "cancelled": INTERRUPTED, "length": CUT_LENGTH}
             mark = marks.get(event.end, "")

@@ -11,6 +11,7 @@ from handrail.protocol.events import (
     ChangeAbandoned,
     ChangePrepared,
     Event,
+    HookSpoke,
     Nudged,
     RequestFailed,
     RequestStarted,
@@ -74,6 +75,8 @@ class TurnState(Fold):
     """A request that was sent and neither answered nor failed."""
     recent: list[Done] = []
     nudges: int = 0
+    demands: int = 0
+    """How often hooks did not let the turn end."""
 
     def seconds(self, now: float) -> float:
         """How long the turn has worked, waiting for the user not counted."""
@@ -107,9 +110,12 @@ class TurnState(Fold):
                 self.made = [change for change in self.made if change.change_id != event.change_id]
             case AttemptStarted():
                 self.attempt, self.temperature, self.rewrite = event.number, event.temperature, event.rewrite
-                self.calls, self.recent, self.made, self.nudges = {}, [], [], 0
+                self.calls, self.recent, self.made, self.nudges, self.demands = {}, [], [], 0, 0
             case Nudged():
                 self.nudges += 1
+            case HookSpoke(did="demanded"):
+                self.calls = {}  # all ended; what was done does not end the turn now
+                self.demands += 1
 
     def _count(self, usage: Usage, cost: float | None) -> None:
         self.usage = self.usage + usage
