@@ -9,7 +9,7 @@ TODO_CAP = 100
 
 
 def situation(state: State, now: float, *, dated: bool) -> str:
-    """A short block: date and mode when new and wanted, open todos."""
+    """A short block: date and mode when new and wanted, open todos, commands in the background."""
     lines = []
     if state.turns == 0 and dated:
         lines.append(f"Date: {time.strftime('%Y-%m-%d', time.localtime(now))}. Mode: {state.mode}.")
@@ -20,6 +20,14 @@ def situation(state: State, now: float, *, dated: bool) -> str:
         listed = "; ".join(f"{todo.id}: {_short(todo.text)}" for todo in todos[:SHOWN_TODOS])
         more = f"; and {len(todos) - SHOWN_TODOS} more" if len(todos) > SHOWN_TODOS else ""
         lines.append(f"Open todos: {listed}{more}.")
+    lines += [
+        f"Background command {each.id} runs: {_short(each.command)}"
+        for each in state.background.running.values()
+    ]
+    lines += [
+        f"Background command {each.background_id} has ended, {each.summary}: {_short(each.command)}"
+        for each in state.background.ended
+    ]
     return "[" + "\n".join(lines) + "]" if lines else ""
 
 

@@ -3,11 +3,13 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from handrail.protocol.events import Answered, Delta, Event, ToolFinished
+from handrail.protocol.events import Answered, BackgroundEnded, Delta, Event, ToolFinished
 from handrail.storage.log import Log, Partial
 
 PROGRESS = "progress"
-KINDS = ("text", "thinking", "output", PROGRESS)
+BACKGROUND = "background"
+"""Output of a command in the background, under the command's id."""
+KINDS = ("text", "thinking", "output", PROGRESS, BACKGROUND)
 
 
 class Buffer:
@@ -84,7 +86,7 @@ class Live:
 def forget(offsets: dict[tuple[str, str], int], event: Event) -> None:
     """Drop what a follower remembers of a text that has become an event; a later one may have the same id."""
     match event:
-        case Answered(message_id=ended) | ToolFinished(call_id=ended):
+        case Answered(message_id=ended) | ToolFinished(call_id=ended) | BackgroundEnded(background_id=ended):
             for kind in KINDS:
                 offsets.pop((ended, kind), None)
 
