@@ -101,7 +101,7 @@ class Activity:
         """The status, once the turn takes longer than a second, and the end of a command's output."""
         if not self.word or now - self.turn_since < 1:
             return []
-        from handrail.interfaces.cli.rendering import tool_line
+        from handrail.interfaces.cli.tool_lines import tool_line
 
         tail = self.output.rstrip().splitlines()[-OUTPUT_LINES:]
         rows = [line((DIM, BODY_INDENT + fit(one, width - len(BODY_INDENT)))) for one in tail]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from handrail.interfaces.cli.approvals import whole
 from handrail.interfaces.cli.choices import chosen_option
 from handrail.interfaces.cli.deciding import Deciding
-from handrail.interfaces.cli.rendering import note
 from handrail.interfaces.cli.styles import Line
+from handrail.interfaces.cli.tool_lines import note
 from handrail.protocol.commands import AnswerApproval, AnswerQuestion
 from handrail.protocol.events import (
     ApprovalAnswered,

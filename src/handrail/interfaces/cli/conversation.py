@@ -20,10 +20,10 @@ from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
 from handrail.interfaces.cli.pictures import Pictures
 from handrail.interfaces.cli.program import elsewhere, program
 from handrail.interfaces.cli.prompt import Prompt
-from handrail.interfaces.cli.rendering import note
 from handrail.interfaces.cli.screen import Screen
 from handrail.interfaces.cli.styles import BAD, DIM, Line, fit, line
 from handrail.interfaces.cli.terminal import takes_colour
+from handrail.interfaces.cli.tool_lines import note
 from handrail.interfaces.cli.welcome import Tree, welcome
 from handrail.protocol.commands import Cancel, Command, SendMessage
 from handrail.protocol.errors import HandrailError

@@ -8,9 +8,9 @@ from handrail.config.edit import save_setting
 from handrail.interfaces.cli.fetching import fetch_shown, megabytes
 from handrail.interfaces.cli.keys import ENTER, LEAVE, Keys
 from handrail.interfaces.cli.program import program
-from handrail.interfaces.cli.rendering import note
 from handrail.interfaces.cli.styles import ACCENT, BAD, BOLD, DIM, GOOD, Line, Piece, ansi, line, wrap
 from handrail.interfaces.cli.terminal import takes_colour, width_of
+from handrail.interfaces.cli.tool_lines import note
 from handrail.interfaces.cli.welcome import short
 from handrail.models.connections import LOCAL_PORTS
 from handrail.models.embedded.files import DEFAULT, models_folder

@@ -3,8 +3,9 @@
 from typing import Literal
 
 from handrail.interfaces.cli.markdown import Markdown
-from handrail.interfaces.cli.rendering import Known, about, lines_of
+from handrail.interfaces.cli.rendering import lines_of
 from handrail.interfaces.cli.styles import Line
+from handrail.interfaces.cli.tool_lines import Known, about
 from handrail.protocol.events import (
     Answered,
     ApprovalAsked,

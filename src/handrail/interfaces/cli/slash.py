@@ -10,9 +10,10 @@ from handrail.interfaces.cli import slash_changes
 from handrail.interfaces.cli.figures import tokens, usd
 from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.options import file_named
-from handrail.interfaces.cli.rendering import note, todos
+from handrail.interfaces.cli.rendering import todos
 from handrail.interfaces.cli.session_list import session_lines
 from handrail.interfaces.cli.styles import ACCENT, DIM, line, wrap
+from handrail.interfaces.cli.tool_lines import note
 from handrail.protocol.commands import (
     CommitChanges,
     Compact,

@@ -21,7 +21,7 @@ from handrail.interfaces.cli.going_back import (
     preview,
     question_of,
 )
-from handrail.interfaces.cli.rendering import capped, note
+from handrail.interfaces.cli.tool_lines import capped, note
 from handrail.protocol.commands import Redo, Rewind
 from handrail.protocol.errors import UsageProblem
 
