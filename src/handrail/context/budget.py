@@ -54,6 +54,23 @@ def request_tokens(request: Request) -> int:
     return images + int(_words(request) / BYTES_PER_TOKEN)
 
 
+def most_tokens(request: Request) -> int:
+    """What a request will hardly pass, whatever language it is in."""
+    texts = [request.system, str(request.output_schema or "")]
+    texts += [f"{tool.name}{tool.description}{tool.schema}" for tool in request.tools]
+    for message in request.messages:
+        texts.append(message.text if hasattr(message, "text") else message.content)
+        texts.append(str(getattr(message, "calls", "")))
+    images = sum(image.tokens for message in request.messages for image in _images(message))
+    return images + sum(map(_most, texts)) + PER_MESSAGE * (len(request.messages) + 1)
+
+
+def _most(text: str) -> int:
+    plain = sum(map(str.isascii, text))
+    other = len(text.encode(errors="replace")) - plain
+    return int(plain / BYTES_PER_TOKEN + other / 2) + 1
+
+
 def _words(request: Request) -> int:
     def size(message: Message) -> int:
         text = message.text if hasattr(message, "text") else message.content

@@ -1,8 +1,17 @@
-"""All budgets of a turn, checked before each request."""
+"""All budgets: of a turn, of a run and of its stages, checked before each request."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from handrail.context.budget import most_tokens
+from handrail.models.base import Request
+from handrail.protocol.errors import BudgetReached
+from handrail.protocol.values import Usage
+from handrail.sessions.run_state import RunState
 from handrail.sessions.turn_state import TurnState
+
+LEAST_OUTPUT = 256
+"""Tokens: an answer that may not even have these is not worth asking for."""
 
 
 class Limits(NamedTuple):
@@ -27,3 +36,85 @@ def exceeded(turn: TurnState, limits: Limits, seconds: float) -> str:
     if seconds >= limits.seconds:
         return f"{limits.seconds:.0f} s in one turn (limits.turn_seconds). Send a message to go on."
     return ""
+
+
+class Budget(NamedTuple):
+    """What may be spent; None: nothing is said."""
+
+    tokens: int | None = None
+    usd: float | None = None
+
+
+NO_BUDGET = Budget()
+Price = Callable[[Usage], float | None]
+"""USD; None where nobody knows."""
+
+
+class Share(NamedTuple):
+    """A budget, and what is spent of it."""
+
+    name: str
+    budget: Budget
+    tokens: int
+    usd: float
+
+
+class Afforded(NamedTuple):
+    """A request that stays within every budget, and what it can come to at most."""
+
+    request: Request
+    tokens: int = 0
+    usd: float = 0.0
+
+
+def shares(run: RunState, pipeline: Budget, stage: Budget) -> list[Share]:
+    """The budgets that hold for the stage that is open, with what the whole run has spent of them."""
+    name = run.open.stage if run.open else ""
+    of_stage = run.of_stage(name)
+    return [
+        Share(f"the stage {name}", stage, of_stage.tokens, of_stage.usd),
+        Share(f"the run of {run.pipeline}", pipeline, run.tokens(), run.usd()),
+    ]
+
+
+def afford(request: Request, budgets: Sequence[Share], price: Price) -> Afforded:
+    """The request, its answer no longer than can be paid for; raises BudgetReached where there is none."""
+    budgets = [share for share in budgets if share.budget != NO_BUDGET]
+    if not budgets:
+        return Afforded(request)
+    asked, output = most_tokens(request), request.max_output_tokens
+    for share in budgets:
+        output = min(output, _output(share, asked, output, price))
+        if output < min(LEAST_OUTPUT, request.max_output_tokens):
+            raise BudgetReached(_told(share))
+    most = Usage(input_tokens=asked, output_tokens=output)
+    return Afforded(request.changed(max_output_tokens=output), asked + output, price(most) or 0.0)
+
+
+def _output(share: Share, asked: int, wished: int, price: Price) -> int:
+    """How many tokens an answer may have; negative where not even the question can be paid for."""
+    tokens, usd = share.budget
+    most = wished if tokens is None else min(wished, tokens - share.tokens - asked)
+    if usd is None or price(Usage(input_tokens=asked)) is None:
+        return most
+
+    def fits(output: int) -> bool:
+        return share.usd + (price(Usage(input_tokens=asked, output_tokens=output)) or 0.0) <= usd
+
+    if most < 0 or not fits(0):
+        return -1
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def _told(share: Share) -> str:
+    tokens, usd = share.budget
+    limits = [f"{tokens:,} tokens"] * (tokens is not None) + [f"${usd:.2f}"] * (usd is not None)
+    spent = [f"{share.tokens:,} tokens"] * (tokens is not None) + [f"${share.usd:.2f}"] * (usd is not None)
+    return (
+        f"The next request would pass the budget of {share.name}: {' and '.join(spent)} spent of"
+        f" {' and '.join(limits)}. It was not sent; what was done is kept."
+    )

@@ -8,6 +8,7 @@ HandrailError                 a sentence for the user that says what to do; `exi
 │   ├── FixRequest            the provider refuses this request: too long, not a known model    (1)
 │   ├── Authenticate          the key is missing or refused                                     (1)
 │   └── GiveUp                the answer cannot be used and trying again will not help          (1)
+├── BudgetReached             the next request would pass a budget: it is not sent              (1)
 ├── NoModel                   nothing to answer with: no key, no server                         (1)
 ├── FetchStopped              a download ended early; what has come is kept, the next one goes on (1)
 ├── StorageProblem            the log cannot take or give an event                              (1)
@@ -124,6 +125,10 @@ class Authenticate(ModelProblem):
 
 
 class GiveUp(ModelProblem):
+    pass
+
+
+class BudgetReached(HandrailError):
     pass
 
 

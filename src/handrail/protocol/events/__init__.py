@@ -28,6 +28,19 @@ from handrail.protocol.events.context import Compacted, CompactionUndone, SideAn
 from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
 from handrail.protocol.events.hooks import HookSpoke, SessionHooked
 from handrail.protocol.events.intents import IntentEdited, IntentSelected, OverlapSettled
+from handrail.protocol.events.runs import (
+    BreakoutPending,
+    GateFailed,
+    RunBrokenOff,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunRepaired,
+    RunResumed,
+    RunStarted,
+    StageCompleted,
+    StageStarted,
+)
 from handrail.protocol.events.session import (
     ModelSet,
     ModeSet,
@@ -53,6 +66,17 @@ Event = Annotated[
     | TurnStarted
     | Nudged
     | TurnFinished
+    | RunStarted
+    | StageStarted
+    | StageCompleted
+    | GateFailed
+    | RunRepaired
+    | RunPaused
+    | RunResumed
+    | BreakoutPending
+    | RunBrokenOff
+    | RunCompleted
+    | RunFailed
     | RequestStarted
     | RequestFailed
     | Answered
@@ -102,6 +126,7 @@ __all__ = [
     "BackgroundEnd",
     "BackgroundEnded",
     "BackgroundStarted",
+    "BreakoutPending",
     "CallStatus",
     "ChangeAbandoned",
     "ChangeApplied",
@@ -117,6 +142,7 @@ __all__ = [
     "Event",
     "EventBase",
     "FailureKind",
+    "GateFailed",
     "HookSpoke",
     "IntentEdited",
     "IntentSelected",
@@ -132,6 +158,13 @@ __all__ = [
     "RequestStarted",
     "RewindRefused",
     "Rewound",
+    "RunBrokenOff",
+    "RunCompleted",
+    "RunFailed",
+    "RunPaused",
+    "RunRepaired",
+    "RunResumed",
+    "RunStarted",
     "SessionCopied",
     "SessionDeleted",
     "SessionHooked",
@@ -140,6 +173,8 @@ __all__ = [
     "SessionStarted",
     "SideAnswered",
     "SideAsked",
+    "StageCompleted",
+    "StageStarted",
     "TodoCompleted",
     "TodosChanged",
     "ToolFinished",

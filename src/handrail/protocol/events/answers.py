@@ -22,6 +22,13 @@ class RequestStarted(EventBase):
     attempt: int = 1
     prompt_bytes: int = 0
     prompt_tokens_estimate: int = 0
+    stage_id: str = ""
+    """The stage of a run that it belongs to."""
+    apart: bool = False
+    """Its answer is the stage's alone: the session's conversation does not have it."""
+    most_tokens: int = 0
+    most_usd: float = 0.0
+    """What it can come to, where a budget holds."""
 
 
 class RequestFailed(EventBase):
@@ -58,3 +65,5 @@ class Answered(EventBase):
     seconds: float = 0.0
     raw: str = ""
     """Blob of the answer's bytes as they came."""
+    apart: bool = False
+    """It is a stage's alone: the session's conversation does not have it."""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import FileChange, FileConflict
+from handrail.protocol.values import FileChange, FileConflict, TraceMark
 
 
 class ChangePrepared(EventBase):
@@ -30,6 +30,10 @@ class ChangePrepared(EventBase):
     mutation_class: str = ""
     todos: tuple[str, ...] = ()
     """Todos that applying completes."""
+    request_id: str = ""
+    """The request to the model, or of the user, that led to it."""
+    trace: TraceMark | None = None
+    """Where the workspace has a trace: what this change set writes to it once it is applied."""
     unlisted: int = 0
     """Files that a command changed besides, too many to be recorded: nothing can bring them back."""
 

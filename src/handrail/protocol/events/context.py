@@ -33,7 +33,7 @@ class SideAsked(EventBase):
 
     type: Literal["side_asked"] = "side_asked"
     request_id: str
-    purpose: Literal["summary"]
+    purpose: Literal["summary", "breakout"]
     model: str
     role: Role = "main"
     prompt_bytes: int = 0

@@ -20,6 +20,8 @@ class ToolStarted(EventBase):
     kind: ToolKind
     summary: str
     """One line for a person: `src/cart.py`, `pytest -q`."""
+    stage_id: str = ""
+    """The stage of a run that it belongs to."""
 
 
 class ToolFinished(EventBase):
@@ -41,3 +43,5 @@ class ToolFinished(EventBase):
     images: tuple[AttachedImage, ...] = ()
     """Pictures that go with `content`."""
     seconds: float = 0.0
+    apart: bool = False
+    """A stage of code called it: the session's conversation does not have it."""

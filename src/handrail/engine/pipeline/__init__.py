@@ -1,0 +1,1 @@
+"""Walking pipelines: lists of stages with gates, pauses, repairs and budgets."""

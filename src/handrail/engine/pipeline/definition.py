@@ -1,0 +1,157 @@
+"""What a pipeline is: data that code walks. Nothing here runs."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+from handrail.engine.limits import NO_BUDGET, Budget
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.events.runs import StageKind
+
+Output = dict[str, Any]
+
+
+class Gate(NamedTuple):
+    """A check of a stage's output, by the name of its function."""
+
+    check: str
+    fails: Literal["end", "repair"] = "end"
+    """End the run, or do the repair unit that the stage belongs to again."""
+
+
+class Stage(NamedTuple):
+    """One focused piece of work."""
+
+    name: str
+    kind: StageKind
+    prompt: str = ""
+    """`ask`: the system prompt. `work`: what the conversation is told at its start, if anything."""
+    takes: tuple[str, ...] = ()
+    """Earlier stages whose outputs it is given."""
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the output; an `ask` always has one."""
+    step: str = ""
+    """`code`: the name of its function."""
+    role: Literal["main", "fast"] = "main"
+    """Which model an `ask` goes to."""
+    max_output: int = 4_096
+    gates: tuple[Gate, ...] = ()
+    budget: Budget = NO_BUDGET
+
+
+class Repair(NamedTuple):
+    """Stages that are done again with the failures as feedback; one stage alone corrects itself."""
+
+    first: str
+    last: str
+    times: int = 1
+
+
+class Option(NamedTuple):
+    """A line of the menu."""
+
+    text: str
+    then: Literal["go_on", "again"]
+    """Go on with the next stage, or do the last one again."""
+
+
+class Pause(NamedTuple):
+    """A stop after a stage, at which the user is asked."""
+
+    after: str
+    says: str = ""
+    """The name of a function that words the output for the user; empty: it is listed as it is."""
+    options: tuple[Option, ...] = (Option("Go on", "go_on"), Option("Do this step again", "again"))
+    """Leaving the run comes last by itself."""
+
+
+class Pipeline(NamedTuple):
+    name: str
+    stages: tuple[Stage, ...]
+    pauses: tuple[Pause, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+    budget: Budget = NO_BUDGET
+    ends: str = ""
+    """The name of a function that words the end for the user; empty: the last output as it is."""
+
+    @property
+    def conversational(self) -> bool:
+        """Whether all of it happens in the session's conversation."""
+        return all(stage.kind == "work" for stage in self.stages)
+
+    def stage(self, name: str) -> Stage:
+        return next(stage for stage in self.stages if stage.name == name)
+
+    def after(self, name: str) -> Stage | None:
+        """The stage that follows one; None behind the last."""
+        names = [stage.name for stage in self.stages]
+        index = names.index(name) + 1
+        return self.stages[index] if index < len(names) else None
+
+    def pause_after(self, name: str) -> Pause | None:
+        return next((pause for pause in self.pauses if pause.after == name), None)
+
+    def repair_of(self, name: str) -> Repair | None:
+        """The shortest range of stages to be done again where this one fails."""
+        names = [stage.name for stage in self.stages]
+        at = names.index(name)
+        around = [unit for unit in self.repairs if names.index(unit.first) <= at <= names.index(unit.last)]
+        return min(around, key=lambda unit: names.index(unit.last) - names.index(unit.first), default=None)
+
+
+class Passed(NamedTuple):
+    pass
+
+
+class Failed(NamedTuple):
+    issues: tuple[str, ...]
+
+
+Verdict = Passed | Failed
+Outputs = Mapping[str, Output]
+"""Of the stages that were completed, by name."""
+Check = Callable[[Output, Outputs], Verdict]
+"""Pure: the output of the stage, and those of the stages before it."""
+
+
+class CallEnd(NamedTuple):
+    """How a tool call of a stage ended."""
+
+    ok: bool
+    content: str
+
+
+class Work(Protocol):
+    """What a step of code has at hand."""
+
+    @property
+    def question(self) -> str: ...
+
+    @property
+    def outputs(self) -> Outputs:
+        """Of the stages that it takes."""
+
+    @property
+    def feedback(self) -> tuple[str, ...]:
+        """What gates found wanting, and what the user said."""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallEnd:
+        """Use a tool, through the gate. A call that was made before a restart is not made again."""
+
+
+Step = Callable[[Work], Awaitable[Output]]
+"""May be run again from its start after a restart: every effect of it is a call, in the same order."""
+Words = Callable[[Outputs], str]
+
+
+class Catalogue(NamedTuple):
+    """The pipelines there are, and the functions that they name."""
+
+    pipelines: Mapping[str, Pipeline]
+    checks: Mapping[str, Check] = {}
+    steps: Mapping[str, Step] = {}
+    words: Mapping[str, Words] = {}
+
+    def find(self, name: str) -> Pipeline:
+        if found := self.pipelines.get(name):
+            return found
+        raise UsageProblem(f"There is no pipeline {name!r}; there are: {', '.join(sorted(self.pipelines))}.")

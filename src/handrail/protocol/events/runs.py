@@ -1,0 +1,133 @@
+"""Events of a run: one message on its way through a pipeline."""
+
+from typing import Any, Literal
+
+from handrail.protocol.events.base import EventBase
+from handrail.protocol.values import AttachedImage, FinishReason, Value
+
+StageKind = Literal["work", "ask", "code"]
+"""The tool loop in the session's conversation; an answer to a question of the stage's own; code."""
+
+
+class Choice(Value):
+    """A line of a menu."""
+
+    text: str
+    then: Literal["go_on", "again", "leave"]
+    """Go on with the next stage, do the last one again, or leave the run."""
+
+
+class RunStarted(EventBase):
+    type: Literal["run_started"] = "run_started"
+    run_id: str
+    turn_id: str
+    pipeline: str
+    question: str = ""
+    """What the user asked, of a run that is more than the conversation."""
+    conversational: bool = False
+    """All of it happens in the session's conversation, which tells what it did and can go on at any time."""
+
+
+class StageStarted(EventBase):
+    """Committed before the stage does anything."""
+
+    type: Literal["stage_started"] = "stage_started"
+    run_id: str
+    stage_id: str
+    stage: str
+    kind: StageKind
+    text: str = ""
+    """What the conversation is told, of a stage that works in it and has something to tell."""
+
+
+class StageCompleted(EventBase):
+    type: Literal["stage_completed"] = "stage_completed"
+    run_id: str
+    stage_id: str
+    stage: str
+    output: dict[str, Any] | None = None
+    """As its schema says; None where it is so large that it is a blob."""
+    blob: str = ""
+
+
+class GateFailed(EventBase):
+    """A stage's output was found wanting."""
+
+    type: Literal["gate_failed"] = "gate_failed"
+    run_id: str
+    stage_id: str
+    stage: str
+    gate: str
+    issues: tuple[str, ...]
+
+
+class RunRepaired(EventBase):
+    """Stages are done again, with what was wrong as feedback."""
+
+    type: Literal["run_repaired"] = "run_repaired"
+    run_id: str
+    first: str
+    last: str
+    number: int
+    """1 for the first time."""
+
+
+class RunPaused(EventBase):
+    """The run waits for the user's word, over any restart."""
+
+    type: Literal["run_paused"] = "run_paused"
+    run_id: str
+    stage: str
+    text: str
+    """What the user is shown, the numbered choices included."""
+    choices: tuple[Choice, ...]
+    exit: int
+    """The number of the choice that leaves the run."""
+
+
+class RunResumed(EventBase):
+    type: Literal["run_resumed"] = "run_resumed"
+    run_id: str
+    feedback: str = ""
+    """What the user said to it."""
+    again: bool = False
+    """The stage before the pause is done again."""
+
+
+class BreakoutPending(EventBase):
+    """The user seems to want to leave, and was asked whether that is so."""
+
+    type: Literal["breakout_pending"] = "breakout_pending"
+    run_id: str
+    message_id: str
+    message: str
+    """What asked to leave; it is answered when the user says so."""
+    images: tuple[AttachedImage, ...] = ()
+    text: str
+    """What the user is shown."""
+
+
+class RunBrokenOff(EventBase):
+    """The user left the run; what it had found stays."""
+
+    type: Literal["run_broken_off"] = "run_broken_off"
+    run_id: str
+    summary: str = ""
+
+
+class RunCompleted(EventBase):
+    type: Literal["run_completed"] = "run_completed"
+    run_id: str
+    text: str = ""
+    """What the user is shown at the end."""
+    summary: str = ""
+    """What later turns are told of it."""
+
+
+class RunFailed(EventBase):
+    type: Literal["run_failed"] = "run_failed"
+    run_id: str
+    reason: FinishReason
+    detail: str = ""
+    """For the user: why, and what to do."""
+    summary: str = ""

@@ -1,0 +1,236 @@
+"""What is known of a run: enough for any process to go on with it, and no more than its pipeline is long."""
+
+from typing import Any, Literal
+
+from handrail.protocol.events import (
+    Answered,
+    BreakoutPending,
+    ChangeAbandoned,
+    ChangeApplied,
+    ChangePrepared,
+    Event,
+    GateFailed,
+    Recorded,
+    RequestFailed,
+    RequestStarted,
+    RunBrokenOff,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunRepaired,
+    RunResumed,
+    RunStarted,
+    SessionCopied,
+    SideAnswered,
+    StageCompleted,
+    StageStarted,
+    ToolFinished,
+    ToolStarted,
+)
+from handrail.protocol.events.runs import StageKind
+from handrail.protocol.values import ToolKind, Usage
+from handrail.sessions.fold import Fold
+
+SUMMARIES = 5
+"""Ended runs that later turns are told of."""
+FEEDBACK, FEEDBACK_LENGTH = 4, 8_000
+"""Words of the user that a run remembers, the latest first to last."""
+ISSUES, ISSUE_LENGTH = 20, 500
+
+
+class StageDone(Fold):
+    stage_id: str
+    output: dict[str, Any] | None
+    blob: str = ""
+
+
+class StageCall(Fold):
+    """A tool call of a stage of code."""
+
+    tool: str
+    kind: ToolKind
+    seq: int = 0
+    """Where its end stands in the log; 0: it has none."""
+    change_id: str = ""
+    applied: bool = False
+
+
+class OpenStage(Fold):
+    stage_id: str
+    stage: str
+    kind: StageKind
+    calls: dict[str, StageCall] = {}
+    """Of a stage of code, by call id: what is done is not done again."""
+
+
+class Spent(Fold):
+    tokens: int = 0
+    usd: float = 0.0
+    known: bool = True
+    """False: the price of something is not known."""
+
+
+class Reserved(Fold):
+    """What an open request may come to; it counts where nobody says what it came to."""
+
+    request_id: str
+    tokens: int
+    usd: float
+
+
+class RunState(Fold):
+    run_id: str
+    pipeline: str
+    question: str = ""
+    conversational: bool = False
+    seq: int = 0
+    """Where it begins in the log."""
+    step: Literal["begin", "open", "done", "flawed", "paused", "resumed"] = "begin"
+    start: str = ""
+    """The stage to begin with; empty: the first."""
+    open: OpenStage | None = None
+    last: str = ""
+    """The stage that was completed last."""
+    stages: dict[str, StageDone] = {}
+    """The latest output of each."""
+    flawed: str = ""
+    """The stage whose output was found wanting, until it is completed again."""
+    issues: list[str] = []
+    repairs: dict[str, int] = {}
+    """How often stages were done again, by the name of the first of them."""
+    feedback: list[str] = []
+    pause: RunPaused | None = None
+    leaving: BreakoutPending | None = None
+    spent: dict[str, Spent] = {}
+    """By stage; what belongs to none is under an empty name."""
+    reserved: Reserved | None = None
+
+    def tokens(self) -> int:
+        return sum(spent.tokens for spent in self.spent.values())
+
+    def usd(self) -> float:
+        return sum(spent.usd for spent in self.spent.values())
+
+    def of_stage(self, stage: str) -> Spent:
+        return self.spent.get(stage, Spent())
+
+    def apply(self, event: Event, seq: int = 0) -> None:
+        for family in (self._stages, self._pauses, self._money):
+            family(event)
+        self._calls(event, seq)
+
+    def _stages(self, event: Event) -> None:
+        match event:
+            case StageStarted():
+                self.step, self.start = "open", ""
+                self.open = OpenStage(stage_id=event.stage_id, stage=event.stage, kind=event.kind)
+            case StageCompleted():
+                self.step, self.open, self.last = "done", None, event.stage
+                self.stages[event.stage] = StageDone(
+                    stage_id=event.stage_id, output=event.output, blob=event.blob
+                )
+                if event.stage == self.flawed:
+                    self.flawed, self.issues = "", []
+            case GateFailed():
+                self.step, self.flawed = "flawed", event.stage
+                self.issues = [issue[:ISSUE_LENGTH] for issue in event.issues[:ISSUES]]
+            case RunRepaired():
+                self.step, self.start = "begin", event.first
+                self.repairs[event.first] = event.number
+
+    def _pauses(self, event: Event) -> None:
+        match event:
+            case RunPaused():
+                self.step, self.pause, self.leaving = "paused", event, None
+            case BreakoutPending():
+                self.leaving = event
+            case RunResumed():
+                self.pause, self.leaving = None, None
+                self.step, self.start = ("begin", self.last) if event.again else ("resumed", "")
+                if event.feedback:
+                    self.feedback = [*self.feedback, _clipped(event.feedback)][-FEEDBACK:]
+
+    def _money(self, event: Event) -> None:
+        match event:
+            case RequestStarted():
+                self.reserved = Reserved(
+                    request_id=event.request_id, tokens=event.most_tokens, usd=event.most_usd
+                )
+            case Answered() | RequestFailed():
+                untold = event.usage == Usage() and event.cost_usd is None
+                reserved, self.reserved = self.reserved, None
+                if untold and reserved:
+                    self._count(reserved.tokens, reserved.usd, known=reserved.usd > 0)
+                else:
+                    self._used(event.usage, event.cost_usd)
+            case SideAnswered():
+                self._used(event.usage, event.cost_usd)
+
+    def _used(self, usage: Usage, usd: float | None) -> None:
+        self._count(usage.input_tokens + usage.output_tokens, usd or 0.0, known=usd is not None)
+
+    def _count(self, tokens: int, usd: float, *, known: bool) -> None:
+        name = self.open.stage if self.open else ""
+        before = self.of_stage(name)
+        self.spent[name] = Spent(
+            tokens=before.tokens + tokens, usd=before.usd + usd, known=before.known and known
+        )
+
+    def _calls(self, event: Event, seq: int) -> None:
+        if self.open is None or self.open.kind != "code":
+            return
+        calls = self.open.calls
+        match event:
+            case ToolStarted():
+                calls[event.call_id] = StageCall(tool=event.tool, kind=event.kind)
+            case ToolFinished():
+                call = calls.setdefault(event.call_id, StageCall(tool=event.tool, kind="safe"))
+                call.seq = seq
+            case ChangePrepared() if event.call_id in calls:
+                calls[event.call_id].change_id = event.change_id
+            case ChangeApplied() | ChangeAbandoned():
+                for call in calls.values():
+                    if call.change_id == event.change_id:
+                        call.applied = isinstance(event, ChangeApplied)
+
+
+class Ended(Fold):
+    """A run that is over, as later turns are told of it."""
+
+    run_id: str
+    seq: int
+    """Where it ended."""
+    summary: str
+
+
+class Runs(Fold):
+    """The run that is under way or paused, and the last that ended."""
+
+    current: RunState | None = None
+    ended: list[Ended] = []
+
+    def apply(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case RunStarted() as event:
+                self.current = RunState(
+                    run_id=event.run_id,
+                    pipeline=event.pipeline,
+                    question=event.question,
+                    conversational=event.conversational,
+                    seq=recorded.seq,
+                )
+            case RunCompleted() | RunFailed() | RunBrokenOff() as event:
+                self.current = None
+                if event.summary:
+                    one = Ended(run_id=event.run_id, seq=recorded.seq, summary=event.summary)
+                    self.ended = [*self.ended, one][-SUMMARIES:]
+            case SessionCopied(how="import"):
+                self.current = None  # somebody else's: nothing of it goes on here
+            case event if self.current:
+                self.current.apply(event, recorded.seq)
+
+
+def _clipped(text: str) -> str:
+    if len(text) <= FEEDBACK_LENGTH:
+        return text
+    return f"{text[:FEEDBACK_LENGTH]}\n[{len(text) - FEEDBACK_LENGTH:,} more characters left out.]"
