@@ -95,6 +95,16 @@ class AttachedImage(Value):
         return f"{self.media_type.removeprefix('image/').upper()}, {self.width} x {self.height}"
 
 
+class ChangedRange(Value):
+    """Lines of a new content that were not in the old one."""
+
+    start: int
+    end: int
+    """From 1, both included."""
+    sha256: str
+    """First 32 digits of the hash of the lines, normalised: found again where the block was moved."""
+
+
 class FileChange(Value):
     """One file's part of a change set; the hashes name blobs, empty where there is no file."""
 
@@ -115,6 +125,23 @@ class FileChange(Value):
     """Bytes of the new content, where known."""
     restorable: bool = True
     """False: what was there before is not kept, so that nothing can bring it back."""
+    ranges: tuple[ChangedRange, ...] = ()
+    """What is new in it, where both contents are known and are text."""
+
+
+class TraceMark(Value):
+    """The lines that a change set has in the trace of the workspace, one a file, chained by their hashes."""
+
+    writer: str
+    number: int
+    """Of the first of them in the writer's chain, from 1."""
+    before: str
+    """Hash of the line before it in that chain; empty for the first."""
+    lines: tuple[str, ...]
+    """Hash of each: the last is the chain's head."""
+    at: str
+    """ISO 8601, UTC."""
+    session_id: str
 
 
 class FileConflict(Value):

@@ -40,9 +40,10 @@ from handrail.sessions.background import Background
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.fold import Fold
 from handrail.sessions.todo_completions import Completions
+from handrail.sessions.trace_chain import TraceChain
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 8
+SNAPSHOT_VERSION = 9
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -116,6 +117,7 @@ class State(Fold):
     todos: list[Todo] = []
     completions: Completions = Completions()
     files: FilesSeen = FilesSeen()
+    trace: TraceChain = TraceChain()
     mapped: dict[str, int] = {}
     """Files that the repository map told about, with the message's sequence number; the latest are kept."""
     usage: Usage = Usage()
@@ -286,6 +288,7 @@ class State(Fold):
     def _complete(self, change: ChangePrepared | None) -> None:
         if change:
             self.todos = self.completions.applied(change, self.todos)
+            self.trace.applied(change)
 
     def _todos(self, recorded: Recorded) -> None:
         match recorded.event:
@@ -322,6 +325,7 @@ class State(Fold):
 
     def _copied(self, event: SessionCopied) -> None:
         self.always = []
+        self.trace = TraceChain()  # two sessions never go on with one chain
         if event.how == "import":
             # Somebody else's word: no wider mode, no open turn, no file known to be seen, no change begun.
             self.intent = ""

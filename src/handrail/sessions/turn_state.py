@@ -73,6 +73,8 @@ class TurnState(Fold):
     """Calls of the last answer, in its order."""
     request: OpenRequest | None = None
     """A request that was sent and neither answered nor failed."""
+    last_request: str = ""
+    """Id of the request that was sent last."""
     recent: list[Done] = []
     nudges: int = 0
     demands: int = 0
@@ -90,6 +92,7 @@ class TurnState(Fold):
             case RequestStarted():
                 self.steps += event.attempt == 1
                 self.request = OpenRequest(event.request_id, event.message_id, event.model)
+                self.last_request = event.request_id
             case RequestFailed():
                 self.request = None
                 self._count(event.usage, event.cost_usd)
