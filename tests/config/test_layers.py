@@ -216,7 +216,7 @@ def test_a_narrower_mode_never_leads_to_a_wider_one() -> None:
         ("connections.a = 3\n", ":1: 'a' should be a section: write [connections.a]"),
         ("connections = []\n", ":1: 'connections' should be a section"),
         ("[commands]\nallow = [\n  'a',\n  3,\n]\n", ":2: commands.allow should be a valid string; it is 3"),
-        ("[commands]\nallow = 'make'\n", ":2: commands.allow should be a valid tuple"),
+        ("[commands]\nallow = 'make'\n", ":2: commands.allow should be a list"),
         ("[limits]\nusd = 1\nusd = 2\n", ":3: not valid TOML"),
         ("a = 1\nb = \n", ":2: not valid TOML"),
         ("a = [1,\n", ":1: not valid TOML"),

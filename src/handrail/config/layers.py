@@ -6,19 +6,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from handrail.config.hooks import Hook
 from handrail.config.narrowing import why_not
 from handrail.config.places import WORKSPACE_SETTINGS, Places
 from handrail.config.settings import Settings, keys
 from handrail.config.toml_file import TomlFile, parse_toml, read_toml
 from handrail.config.trust import Brought, brought_by, trusted_before
 from handrail.config.validation import check, from_text, nested
-from handrail.protocol.errors import UsageProblem
+from handrail.protocol.errors import ConfigProblem, UsageProblem
 from handrail.protocol.record import Record
 from handrail.protocol.values import Value
 
 Layer = Literal["default", "user", "workspace", "environment", "flag"]
 
 ADD_UP = ("commands.allow", "commands.deny")
+ONLY_IN_FILES = "hooks"
+"""They run in the folder of the file that names them."""
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -55,6 +58,9 @@ class LoadedSettings(Record):
     trust: Literal["none", "trusted", "changed"] = "none"
     """Whether the user trusted what was brought, as it is now or as it was before."""
 
+    hooks: tuple[Hook, ...] = ()
+    """Those that count, in the order in which they run."""
+
     def layer(self, key: str) -> Layer:
         """Which layer had the last word on a key."""
         return self.sources[key][-1].layer
@@ -87,7 +93,8 @@ def load_settings(
     defaults = Settings()
     values = {key: _value(defaults, key) for key in keys()}
     sources: dict[str, tuple[Source, ...]] = {key: (Source(layer="default"),) for key in values}
-    ignored = []
+    ignored: list[Ignored] = []
+    hooks: list[Hook] = []
     brought = brought_by(workspace) if workspace else ()
     standing = _standing(places, workspace, brought)
     trusted = trusted or standing == "trusted"
@@ -102,7 +109,11 @@ def load_settings(
             if why:
                 ignored.append(Ignored(said.key, said.source.place, why, _shown(said.value)))
                 continue
-        if said.key in ADD_UP:
+        if said.key == ONLY_IN_FILES:
+            hooks += _hooks(said, places, workspace, brought)
+            values[said.key] += said.value
+            sources[said.key] = (*(s for s in sources[said.key] if s.layer != "default"), said.source)
+        elif said.key in ADD_UP:
             new = tuple(entry for entry in said.value if entry not in values[said.key])
             values[said.key] += new
             sources[said.key] = (*(s for s in sources[said.key] if s.layer != "default"), said.source)
@@ -110,7 +121,7 @@ def load_settings(
             values[said.key] = said.value
             sources[said.key] = (said.source,)
     settings = check(_tree(values), ".".join)
-    return LoadedSettings(settings, sources, tuple(ignored), brought, standing)
+    return LoadedSettings(settings, sources, tuple(ignored), brought, standing, tuple(hooks))
 
 
 def default_settings() -> LoadedSettings:
@@ -124,7 +135,7 @@ def shown_settings(loaded: LoadedSettings) -> list[ShownSetting]:
     for key, sources in loaded.sources.items():
         where = ", ".join(str(source) for source in sources)
         if not key.startswith("connections."):
-            rows.append(ShownSetting(key, _value(loaded.settings, key), where))
+            rows.append(ShownSetting(key, _plain(_value(loaded.settings, key)), where))
             continue
         name = key.removeprefix("connections.")
         said = loaded.settings.connections[name].model_dump(exclude_unset=True)
@@ -155,8 +166,25 @@ def _settings_of(workspace: Path | None, brought: tuple[Brought, ...]) -> TomlFi
 
 
 def _shown(value: Any) -> str:
-    data = value.model_dump(mode="json", exclude_unset=True) if isinstance(value, Value) else value
-    return json.dumps(data, ensure_ascii=False)
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """What was written, without the values that settings make of it."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return value.model_dump(mode="json", exclude_unset=True) if isinstance(value, Value) else value
+
+
+def _hooks(
+    said: _Said, places: Places, workspace: Path | None, brought: tuple[Brought, ...]
+) -> Iterable[Hook]:
+    """The hooks of one file, with what was read of the workspace when that was looked at."""
+    folder, files = places.settings.parent, dict[str, str]()
+    if workspace and said.source.layer == "workspace":
+        folder = workspace / WORKSPACE_SETTINGS.parent
+        files = {each.name: each.sha256 for each in brought}
+    return (Hook(settings, folder, said.source.place, files) for settings in said.value)
 
 
 def _in_file(file: TomlFile | None, layer: Layer) -> Iterable[_Said]:
@@ -186,13 +214,16 @@ def _in_environment(environ: Mapping[str, str]) -> Iterable[_Said]:
         yield _Said("display.color", "never", Source(layer="environment", place="NO_COLOR"))
     for key in keys():
         name = variable(key)
-        if text := environ.get(name):
+        text = environ.get(name)
+        if text and key == ONLY_IN_FILES:
+            raise ConfigProblem(f"{name} is not read: hooks are written into a settings file.")
+        if text:
             yield _Said(key, from_text(key, text, name), Source(layer="environment", place=name))
 
 
 def _in_flags(flags: Mapping[str, Any]) -> Iterable[_Said]:
     for key, given in flags.items():
-        if key.startswith("connections"):
+        if key.startswith("connections") or key == ONLY_IN_FILES:
             raise UsageProblem(f"{key} cannot be given as a flag; write it into the settings file.")
         value = from_text(key, given) if isinstance(given, str) else given
         said = check(nested({key: value}), lambda _: "")

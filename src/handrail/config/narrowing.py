@@ -20,6 +20,7 @@ REASONS = {
     "models": "it would choose which model sees your files",
     "connections": "it would change where requests and keys are sent",
     "commands": "it would allow commands without asking",
+    "hooks": "it would run programs on your machine, outside the sandbox",
     "git": "it would commit to your repository",
     "storage": "how much is kept of your work is yours to choose",
     "display": "how Handrail looks is yours to choose",
@@ -28,9 +29,11 @@ REASONS = {
 
 def why_not(key: str, value: Any, current: Any) -> str:
     """Why a workspace that is not trusted may not set this, in words for the user; empty: it may."""
+    section = key.partition(".")[0]
+    if section == "hooks":
+        return REASONS[section] if value else ""
     if value == current:
         return ""
-    section = key.partition(".")[0]
     if key == "mode":
         widens = value not in NARROWER[current]
         return f"it would change the mode from {current} to {value}, which allows more" if widens else ""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from handrail.config.connections import ConnectionSettings
+from handrail.config.hooks import HookSettings
 from handrail.protocol.values import Mode, Value
 
 Count = Annotated[int, Field(ge=1)]
@@ -100,6 +101,8 @@ class Settings(Value):
     storage: StorageSettings = section()
     git: GitSettings = section()
     display: DisplaySettings = section()
+    hooks: tuple[HookSettings, ...] = ()
+    """Programs of the user's around calls, turns and sessions; those of all files add up."""
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 
 

@@ -66,7 +66,9 @@ def read_bytes(path: Path, *, private: bool = False) -> bytes | None:
         if private and found.st_mode & OTHERS_MAY_READ:
             raise ConfigProblem(f"{path} can be read by other users. Run: chmod 600 {path}")
         if found.st_size > MOST_BYTES:
-            raise ConfigProblem(f"{path} is larger than {MOST_BYTES:,} bytes; it cannot be a settings file.")
+            raise ConfigProblem(
+                f"{path} is larger than {MOST_BYTES:,} bytes, more than Handrail reads of such a file."
+            )
         with open(handle, "rb", closefd=False) as opened:
             return opened.read(MOST_BYTES)
     finally:

@@ -38,11 +38,14 @@ def statements(text: str) -> tuple[Statement, ...]:
 
 
 def line_of(text: str, path: KeyPath) -> int:
-    """The line, from 1, where the key or section is written; that of its container where it is inside one."""
+    """The line, from 1, where the key or section is written; that of its container where it is inside one.
+
+    Sections of a list may be counted, from 0: `("hooks", "1", "run")`.
+    """
     best, best_rank = 0, (-1, False)
-    for statement in statements(text):
-        shared = _shared(statement.path, path)
-        inside = shared == len(statement.path)
+    for statement, written in _addresses(text):
+        shared = _shared(written, path)
+        inside = shared == len(written)
         if shared == len(path) or (inside and shared > 0):
             rank = (shared, inside)
             if rank > best_rank:
@@ -69,6 +72,18 @@ def _scan(text: str) -> Iterator[Statement]:
             end = _end_of_value(text, value)
             yield Statement("pair", section + _key(text[at:equals]), section, at, value, end)
         at = end
+
+
+def _addresses(text: str) -> Iterator[tuple[Statement, KeyPath]]:
+    """Each statement with its path, and once more, with the number of its section where that is of a list."""
+    counts: dict[KeyPath, int] = {}
+    for statement in statements(text):
+        section, path = statement.section, statement.path
+        if statement.kind == "list_header":
+            counts[section] = counts.get(section, -1) + 1
+        yield statement, path
+        if section in counts:
+            yield statement, (*section, str(counts[section]), *path[len(section) :])
 
 
 def _shared(first: KeyPath, second: KeyPath) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from handrail.config.hooks import files_named
 from handrail.config.places import WORKSPACE_SETTINGS, Places, make_private, workspace_path
 from handrail.config.toml_file import read_bytes
 
@@ -29,8 +30,14 @@ class Brought(NamedTuple):
 
 def brought_by(workspace: Path) -> tuple[Brought, ...]:
     """What is there that needs trust, each file read once; raises ConfigProblem for what is no file."""
-    found = ((source.as_posix(), read_bytes(workspace / source)) for source in SOURCES)
-    return tuple(Brought(name, data) for name, data in found if data is not None)
+    found: list[Brought] = []
+    for source in SOURCES:
+        if (data := read_bytes(workspace / source)) is not None:
+            found.append(Brought(source.as_posix(), data))
+            for file in files_named(data, (workspace / source).parent, workspace):
+                content = read_bytes(file)
+                found += [Brought(_name(file, workspace), content)] if content is not None else []
+    return tuple(found)
 
 
 def trusted_before(places: Places, workspace: Path) -> dict[str, str]:
@@ -66,6 +73,10 @@ def revoke(places: Places, workspace: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def _name(file: Path, workspace: Path) -> str:
+    return file.relative_to(os.path.realpath(workspace)).as_posix()
 
 
 def _file(places: Places, workspace: Path) -> Path:

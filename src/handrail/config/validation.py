@@ -1,13 +1,14 @@
 """Saying what is wrong with a setting, and which one was probably meant."""
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
 from pydantic import ValidationError
 
 from handrail.config.connections import ConnectionSettings
+from handrail.config.hooks import HookSettings
 from handrail.config.settings import Settings, keys
 from handrail.config.toml_lines import KeyPath
 from handrail.protocol.errors import ConfigProblem
@@ -18,16 +19,19 @@ def check(data: Mapping[str, Any], place: Callable[[KeyPath], str]) -> Settings:
     try:
         return Settings.model_validate(frozen(data), strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
+        found = error.errors()
+        # A key that is missing is most often there by another name.
+        first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
         path = tuple(part for part in first["loc"] if isinstance(part, str))
-        at = place(path)
+        at = place(_address(first["loc"]))
         if first["type"] == "extra_forbidden":
             path = _with_only_key(path, first["input"])
             said = f"unknown key {'.'.join(path)!r}; {_suggestion(path)}"
         elif first["type"] in ("model_type", "dict_type"):
             said = f"{path[-1]!r} should be a section: write [{'.'.join(path)}] and its keys below"
         else:
-            should = first["msg"].replace("Input should", "should")
+            should = first["msg"].replace("Input should", "should").replace("valid tuple", "list")
+            should = should.replace("Field required", "is missing")
             said = f"{'.'.join(path)} {should}{_shown(path, first['input'])}"
         raise ConfigProblem(f"{at}: {said}" if at else said) from error
 
@@ -67,6 +71,11 @@ def frozen(value: Any) -> Any:
     return value
 
 
+def _address(location: Sequence[int | str]) -> KeyPath:
+    """Where a value is written: of a hook with its number, since each has a section of its own."""
+    return tuple(str(part) for part in location if isinstance(part, str) or location[0] == "hooks")
+
+
 def _as_toml(text: str) -> list[Any]:
     try:
         read = tomllib.loads(f"value = {text}")
@@ -103,6 +112,8 @@ def _suggestion(path: KeyPath) -> str:
 def _known(path: KeyPath) -> Iterable[str]:
     if path[0] == "connections" and len(path) > 2:
         return [f"connections.{path[1]}.{name}" for name in ConnectionSettings.model_fields]
+    if path[0] == "hooks" and len(path) > 1:
+        return [f"hooks.{name}" for name in HookSettings.model_fields]
     if len(path) == 1:
         return [*Settings.model_fields, *keys()]
     return keys()

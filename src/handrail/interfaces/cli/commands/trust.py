@@ -55,6 +55,8 @@ def show(loaded: "LoadedSettings") -> None:
     for each in loaded.ignored:
         print(f"{clean(each.file)}: {clean(each.key)} = {clean(each.value)}")
         print(f"    {clean(each.why)}")
+    for program in loaded.brought[1:]:
+        print(f"{clean(program.name)}: would run as it is now; look at it first")
 
 
 def ask(loaded: "LoadedSettings", workspace: Path) -> int:
