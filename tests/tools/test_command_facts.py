@@ -272,3 +272,11 @@ async def test_an_entry_that_cannot_be_kept_runs_nothing(make_bench: MakeBench) 
     assert finished.error is not None
     assert finished.error.reason == "storage_failed"
     assert not (bench.root / "y").is_symlink()
+
+
+@pytest.mark.promise("POL-10")
+@pytest.mark.parametrize(
+    "command", ["touch .mcp.json", "touch .VSCODE/tasks.json", "mkdir -p .github/workflows/x"]
+)
+def test_a_command_that_makes_what_other_programs_run_is_asked_about(tmp_path: Path, command: str) -> None:
+    assert "can make other programs run something" in why(command, tmp_path)

@@ -43,6 +43,8 @@ class CommandFacts(Record):
 
     judged: "Judged"
     places: tuple[PathFacts, ...] = ()
+    changes: tuple[PathFacts, ...] = ()
+    """Those of them that the command is known to make or change."""
 
 
 class Facts(Record):

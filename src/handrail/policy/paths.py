@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from handrail.policy.decision import ALLOW, Ask, Decision, deny
 from handrail.policy.facts import Facts, PathFacts
 from handrail.policy.path_names import looks_foreign, unfit, unfit_anew
-from handrail.policy.running_files import runs_something
+from handrail.policy.running_files import is_running_file
 from handrail.policy.scope import in_scope
 from handrail.protocol.errors import RefusalReason
 
@@ -124,7 +124,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         "running file",
         "files that make editors, git, shells or build services run something (policy/running_files.py)",
-        lambda path: any(map(runs_something, {path.path, path.written})),
+        is_running_file,
         "allow",
         "ask",
         lambda path: "can make other programs run something",

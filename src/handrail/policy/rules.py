@@ -2,6 +2,7 @@
 
 from handrail.policy.decision import ALLOW, Ask, Decision, deny
 from handrail.policy.facts import CommandFacts, Facts, kind_of
+from handrail.policy.running_files import is_running_file
 
 
 def command(facts: Facts) -> Decision:
@@ -32,7 +33,8 @@ def command_place(command: CommandFacts) -> str:
             return f"{place.path} belongs to {'git' if place.in_git else 'Handrail'}"
         if place.secret:
             return f"{place.path} may hold a secret"
-    return ""
+    running = next((place.path for place in command.changes if is_running_file(place)), "")
+    return f"{running} can make other programs run something" if running else ""
 
 
 def somebody_there(facts: Facts) -> Decision:

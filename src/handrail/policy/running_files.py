@@ -1,5 +1,6 @@
 """Files that make an editor, git, a shell, a test runner or a build service run something by itself."""
 
+from handrail.policy.facts import PathFacts
 from handrail.policy.scope import covers
 
 RUNNING_FILES = (
@@ -69,6 +70,11 @@ RUNNING_FILES = (
     "**/.config/autostart/**",
     "**/.config/systemd/**",
 )
+
+
+def is_running_file(path: PathFacts) -> bool:
+    """Whether what lies there, or the name it was given, is one of them."""
+    return any(map(runs_something, {path.path, path.written}))
 
 
 def runs_something(path: str) -> bool:

@@ -21,20 +21,22 @@ def command_facts(text: str, lists: Lists, workspace: Workspace) -> CommandFacts
     """All that a decision about a command depends on; waits some milliseconds for the shell grammar."""
     judged = judge(parse(text), lists)
     try:
-        places = tuple(
-            path_facts(workspace.root, place, to_change=False) for place in _places(judged, workspace)
-        )
-        return CommandFacts(judged, places)
+        places = [
+            (path_facts(workspace.root, place, to_change=False), path.made)
+            for path, place in _places(judged, workspace)
+        ]
+        changes = tuple(place for place, made in places if made)
+        return CommandFacts(judged, tuple(place for place, _ in places), changes)
     except PathProblem as problem:
         return CommandFacts(judged.changed(problem=str(problem), reads_only=False, runs=""))
 
 
-def _places(judged: Judged, workspace: Workspace) -> Iterator[Place]:
+def _places(judged: Judged, workspace: Workspace) -> Iterator[tuple[NamedPath, Place]]:
     for path in judged.paths:
         # The pattern's own text counts too: what it may match is not there yet, perhaps.
-        yield workspace.resolve(path.text)
+        yield path, workspace.resolve(path.text)
         if path.pattern:
-            yield from map(workspace.resolve, _matches(path, workspace))
+            yield from ((path, workspace.resolve(each)) for each in _matches(path, workspace))
 
 
 def _matches(path: NamedPath, workspace: Workspace) -> list[str]:

@@ -31,6 +31,8 @@ class NamedPath(Record):
 
     text: str
     pattern: bool = False
+    made: bool = False
+    """The command makes or changes what lies there."""
 
 
 class Read(NamedTuple):
@@ -61,6 +63,8 @@ class Rule(Record):
     needs: frozenset[str]
     """Options of which one has to be there: without them the command writes."""
     reads_only: bool
+    makes: bool
+    """Its files are made or changed by it."""
     runs_code: bool
     network: bool
     adds: tuple[str, ...]
@@ -125,7 +129,8 @@ class Rule(Record):
         known = KINDS[kind]
         if not known.pattern.fullmatch(text):
             raise Unknown(f"`{self.name}` with `{shown}`, which is not {known.what}")
-        return tuple(NamedPath(path) for path in known.paths(text))
+        made = kind == "ARTEFACT" or (self.makes and kind == "FILE")
+        return tuple(NamedPath(path, made=made) for path in known.paths(text))
 
     # Options
 
@@ -193,6 +198,7 @@ def rule(
     instead: str = "",
     needs: str = "",
     reads_only: bool = False,
+    makes: bool = False,
     runs_code: bool = False,
     network: bool = False,
     adds: str = "",
@@ -214,6 +220,7 @@ def rule(
         instead=frozenset(instead.split()),
         needs=frozenset(needs.split()),
         reads_only=reads_only,
+        makes=makes,
         runs_code=runs_code,
         network=network,
         adds=tuple(adds.split()),
