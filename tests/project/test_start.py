@@ -15,6 +15,7 @@ LATER = (
     "prompt_toolkit",
     "rich",
     "tree_sitter",
+    "yaml",
     "handrail.changes.apply",
     "handrail.changes.document",
     "handrail.changes.proposal",

@@ -3,6 +3,7 @@
 HandrailError                 a sentence for the user that says what to do; `exit_status` for the shell
 ├── UsageProblem              the request itself is off: unknown session, bad option            (2)
 ├── ConfigProblem             a settings file cannot be read or says something unknown          (2)
+├── IntentsProblem            the file of intents cannot be read, or what is wanted of it done  (2)
 ├── ModelProblem              what an adapter raises; no provider's own error passes it
 │   ├── RetryLater            rate limit, overload, network, cut stream: the same request may work
 │   ├── FixRequest            the provider refuses this request: too long, not a known model    (1)
@@ -95,6 +96,16 @@ class UsageProblem(HandrailError):
 
 class ConfigProblem(HandrailError):
     exit_status = 2
+
+
+class IntentsProblem(HandrailError):
+    """`line` is where in the file, from 1; 0: nowhere in particular."""
+
+    exit_status = 2
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class ModelProblem(HandrailError):
