@@ -42,11 +42,13 @@ async def run_process(
     environment: Mapping[str, str],
     timeout: float,
     take: Callable[[bytes], bool],
+    errors: int = subprocess.STDOUT,
     given: int = subprocess.DEVNULL,
 ) -> Ended:
     """Run until the end, the deadline, or until `take` has had enough and returns False.
 
-    `take` gets standard output and error as they come; `given` is a descriptor of standard input. Cancelling
+    `take` gets standard output and error as they come, the error only where `errors` names no descriptor for
+    it; `given` is a descriptor of standard input. Cancelling
     stops the whole group.
     """
     began = time.monotonic()
@@ -60,7 +62,7 @@ async def run_process(
                 list(words),
                 stdin=given,
                 stdout=writing,
-                stderr=subprocess.STDOUT,
+                stderr=errors,
                 cwd=folder,
                 env=environment,
                 start_new_session=True,
