@@ -8,6 +8,9 @@ from handrail.protocol.family import Family
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import AttachedImage, Mode, Role, Value
 
+LONGEST_COMMAND = 16_000
+MOST_COMMANDS = 50
+
 
 class SendMessage(Value):
     """Start a turn, or steer the one that is running."""
@@ -51,6 +54,32 @@ class AnswerQuestion(Value):
     type: Literal["answer_question"] = "answer_question"
     question_id: str
     answer: str
+
+
+class RunCommand(Value):
+    """Run a command that the user picked by their own hand, most often one that an answer suggests.
+
+    To pick it is the user's word on exactly this text, once; what is denied stays denied.
+    """
+
+    type: Literal["run_command"] = "run_command"
+    command: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND)]
+    network: bool = False
+    """Let it use the network."""
+    message_id: str = Field(default_factory=lambda: new_id("m"))
+    """The id that its message will have in the log."""
+
+
+class RunAll(Value):
+    """Run commands one by one; after each the model sees the output and says how to go on."""
+
+    type: Literal["run_all"] = "run_all"
+    commands: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND)], ...],
+        Field(min_length=1, max_length=MOST_COMMANDS),
+    ]
+    network: bool = False
+    message_id: str = Field(default_factory=lambda: new_id("m"))
 
 
 class SetMode(Value):
@@ -145,6 +174,8 @@ Command = Annotated[
     | Cancel
     | AnswerApproval
     | AnswerQuestion
+    | RunCommand
+    | RunAll
     | SetMode
     | SetModel
     | Rename

@@ -8,11 +8,13 @@ from handrail.protocol.events.answers import Answered, AnswerEnd, FailureKind, R
 from handrail.protocol.events.approvals import (
     ApprovalAnswered,
     ApprovalAsked,
+    ApprovalPicked,
     QuestionAnswered,
     QuestionAsked,
 )
 from handrail.protocol.events.background import BackgroundEnd, BackgroundEnded, BackgroundStarted
 from handrail.protocol.events.base import Delta, EventBase, Recorded
+from handrail.protocol.events.batches import BatchDecided, BatchFinished, BatchStarted, BatchStep
 from handrail.protocol.events.changes import (
     ChangeAbandoned,
     ChangeApplied,
@@ -86,6 +88,11 @@ Event = Annotated[
     | BackgroundEnded
     | ApprovalAsked
     | ApprovalAnswered
+    | ApprovalPicked
+    | BatchStarted
+    | BatchStep
+    | BatchDecided
+    | BatchFinished
     | QuestionAsked
     | QuestionAnswered
     | ChangePrepared
@@ -122,10 +129,15 @@ __all__ = [
     "Answered",
     "ApprovalAnswered",
     "ApprovalAsked",
+    "ApprovalPicked",
     "AttemptStarted",
     "BackgroundEnd",
     "BackgroundEnded",
     "BackgroundStarted",
+    "BatchDecided",
+    "BatchFinished",
+    "BatchStarted",
+    "BatchStep",
     "BreakoutPending",
     "CallStatus",
     "ChangeAbandoned",

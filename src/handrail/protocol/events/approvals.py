@@ -30,6 +30,21 @@ class ApprovalAnswered(EventBase):
     """The user's reason; it goes to the model."""
 
 
+class ApprovalPicked(EventBase):
+    """The user picked this very command to run it, so that nothing more was asked about it."""
+
+    type: Literal["approval_picked"] = "approval_picked"
+    turn_id: str
+    call_id: str
+    tool: str
+    preview: str
+    """The command itself."""
+    why: str
+    """Why it would have been asked."""
+    key: str = ""
+    """Stands for exactly what was approved, this once."""
+
+
 class QuestionAsked(EventBase):
     type: Literal["question_asked"] = "question_asked"
     turn_id: str

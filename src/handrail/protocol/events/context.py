@@ -33,7 +33,7 @@ class SideAsked(EventBase):
 
     type: Literal["side_asked"] = "side_asked"
     request_id: str
-    purpose: Literal["summary", "breakout"]
+    purpose: Literal["summary", "breakout", "batch"]
     model: str
     role: Role = "main"
     prompt_bytes: int = 0
