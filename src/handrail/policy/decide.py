@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 
-from handrail.policy import paths, rules
+from handrail.policy import intents, paths, rules
 from handrail.policy.decision import ALLOW, Ask, Decision, Deny, deny
 from handrail.policy.facts import Facts
 
 Rule = Callable[[Facts], Decision]
 
 ORDER: tuple[Rule, ...] = (
-    paths.scope,
+    intents.intent,
+    intents.ignored,
+    intents.scope,
     paths.denied,
     rules.command,
     rules.somebody_there,

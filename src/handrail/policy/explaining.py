@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from handrail.policy import paths, rules
+from handrail.policy import intents, paths, rules
 from handrail.policy.decide import ORDER, Rule
 from handrail.policy.decision import Allow, Ask, Decision, Deny
 from handrail.policy.facts import Facts
@@ -10,7 +10,9 @@ from handrail.protocol.record import Record
 
 NOTHING = "nothing: no mode and no approval allows it"
 WAYS: dict[Rule, str] = {
-    paths.scope: "an intent whose owned_scope covers it",
+    intents.intent: "an active intent that is not done, in a file of intents that can be read",
+    intents.ignored: "taking the intent out of .intentignore",
+    intents.scope: "an intent whose owned_scope covers it",
     paths.denied: NOTHING,
     paths.asked: "the user's word, once or always for this file",
     rules.somebody_there: "a conversation, where somebody can be asked",

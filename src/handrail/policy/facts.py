@@ -45,6 +45,22 @@ class CommandFacts(Record):
     places: tuple[PathFacts, ...] = ()
     changes: tuple[PathFacts, ...] = ()
     """Those of them that the command is known to make or change."""
+    writes: tuple[PathFacts, ...] = ()
+    """What else it is known to write, move or delete, whatever else there is to it."""
+
+
+class IntentFacts(Record):
+    """In a workspace with intents, the one that the session works at."""
+
+    id: str = ""
+    """Empty: none is active."""
+    known: bool = True
+    done: bool = False
+    ignored: bool = False
+    ids: tuple[str, ...] = ()
+    """Those that can be selected."""
+    problem: str = ""
+    """Why the intents cannot be read."""
 
 
 class Facts(Record):
@@ -57,6 +73,8 @@ class Facts(Record):
     command: CommandFacts | None = None
     scope: tuple[str, ...] | None = None
     """What the active intent owns; None where none is active."""
+    intent: IntentFacts | None = None
+    """None in a workspace without intents."""
     url_from_user: bool = False
     """The URL stands in a message of the user's."""
     always: bool = False

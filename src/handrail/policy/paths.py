@@ -7,7 +7,6 @@ from handrail.policy.decision import ALLOW, Ask, Decision, deny
 from handrail.policy.facts import Facts, PathFacts
 from handrail.policy.path_names import looks_foreign, unfit, unfit_anew
 from handrail.policy.running_files import is_running_file
-from handrail.policy.scope import in_scope
 from handrail.protocol.errors import RefusalReason
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -138,16 +137,6 @@ TABLE: tuple[Row, ...] = (
         lambda path: f"has {path.links} names (hard links), and only this one would be changed",
     ),
 )
-
-
-def scope(facts: Facts) -> Decision:
-    """What an intent owns: its scope can only narrow what the rest of the rules allow."""
-    path = facts.path
-    if facts.action != "write" or path is None or facts.scope is None or in_scope(path.path, facts.scope):
-        return ALLOW
-    owned = ", ".join(facts.scope) or "nothing"
-    message = f"{path.path} is not in the scope of the active intent, which owns: {owned}."
-    return deny(facts.tool, "scope_violation", message, path.path)
 
 
 def denied(facts: Facts) -> Decision:

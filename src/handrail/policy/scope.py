@@ -39,7 +39,7 @@ def in_scope(path: str, scope: Iterable[str]) -> bool:
     patterns = [pattern.strip() for pattern in scope]
     denied = [pattern[1:].lstrip() for pattern in patterns if pattern.startswith("!")]
     owned = [pattern for pattern in patterns if not pattern.startswith("!")]
-    if any(_spelled_out(each) is None for each in denied):
+    if any(spelled_out(each) is None for each in denied):
         return False
     names = _names(path)
     return any(_covers(each, names) for each in owned) and not any(_covers(each, names) for each in denied)
@@ -51,7 +51,7 @@ def covers(pattern: str, path: str) -> bool:
 
 
 def _covers(pattern: str, names: Sequence[str] | None) -> bool:
-    return bool(names) and any(_matches(each, names or ()) for each in _spelled_out(pattern) or ())
+    return bool(names) and any(_matches(each, names or ()) for each in spelled_out(pattern) or ())
 
 
 def _matches(segments: tuple[Segment, ...], names: Sequence[str]) -> bool:
@@ -98,7 +98,7 @@ def _fits(pattern: Name, name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _spelled_out(pattern: str) -> tuple[tuple[Segment, ...], ...] | None:
+def spelled_out(pattern: str) -> tuple[tuple[Segment, ...], ...] | None:
     """What a pattern with braces stands for, and where they are characters; None where it is far too much."""
     patterns = [pattern]
     for one in patterns:
