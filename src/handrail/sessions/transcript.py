@@ -6,6 +6,8 @@ from typing import Any
 from handrail.protocol.events import (
     Answered,
     AttemptStarted,
+    BatchFinished,
+    BatchStep,
     HookSpoke,
     Nudged,
     Recorded,
@@ -43,6 +45,8 @@ class Replied(Record):
     model: str
     calls: tuple[ToolCall, ...] = ()
     opaque: tuple[dict[str, Any], ...] = ()
+    withheld: bool = False
+    """What comes of its calls is the user's own."""
 
 
 class Resulted(Record):
@@ -66,6 +70,8 @@ SHOWN = {
     "answered",
     "tool_finished",
     "attempt_started",
+    "batch_finished",
+    "batch_step",
     "request_failed",
     "turn_finished",
     "hook_spoke",
@@ -75,6 +81,15 @@ ABOUT_IMAGES = re.compile(r"image|picture|media", re.IGNORECASE)
 HOOK_TOLD = "[A hook of the user's, {hook}, says: {text}]"
 HOOK_DEMANDED = "[A hook of the user's, {hook}, does not let the turn end yet: {text}]"
 HOOK_FAILED = "[A hook of the user's, {hook}, failed after this was done: {text}. Only the user can mend it.]"
+WITHHELD = "[it {end}; what it wrote is not shown to you, as the user has set]"
+BATCH_ENDED = "[Of {total} commands {number} were begun: {succeeded} succeeded, {failed} failed. {end}]"
+BATCH_ENDS = {
+    "completed": "All have run.",
+    "stopped": "Stopped there: {why}",
+    "limit": "Stopped there: {why}",
+    "cancelled": "The user stopped it there.",
+    "interrupted": "Handrail ended there.",
+}
 REFUSED = "[{names}: not shown, because the model's provider refused the request that it came with.]"
 
 
@@ -93,7 +108,7 @@ def show(entries: list[Entry], recorded: Recorded) -> None:
             # Sent again, it would be refused again, and the session could not go on.
             entries[:] = [_without_doubted(entry) for entry in entries]
     if entry := entry_of(recorded):
-        entries.append(entry)
+        entries.append(_withheld(entries, entry))
 
 
 def _add_word(entries: list[Entry], spoke: HookSpoke) -> None:
@@ -106,6 +121,15 @@ def _add_word(entries: list[Entry], spoke: HookSpoke) -> None:
             )
             entries[index] = entry.changed(content=f"{entry.content}\n{words}")
             return
+
+
+def _withheld(entries: list[Entry], entry: Entry) -> Entry:
+    """The entry without what a command has written, where the user keeps that to themselves."""
+    last = entries[-1] if entries else None
+    if not isinstance(entry, Resulted) or not isinstance(last, Replied) or not last.withheld:
+        return entry
+    end = "failed" if entry.is_error else "succeeded"
+    return entry.changed(content=WITHHELD.format(end=end), images=())
 
 
 def _doubt(entries: list[Entry], *, doubted: bool) -> None:
@@ -144,6 +168,12 @@ def entry_of(recorded: Recorded) -> Entry | None:
             return Said(seq, event.text, by="handrail")
         case HookSpoke(did="demanded"):
             return Said(seq, HOOK_DEMANDED.format(hook=event.hook, text=event.text), by="handrail")
+        case BatchStep():
+            return Replied(seq, "", event.model, (event.call,), withheld=not event.told)
+        case BatchFinished(total=total) if total > 1:
+            told = {"end": BATCH_ENDS[event.end].format(why=event.why)}
+            text = BATCH_ENDED.format_map(event.model_dump() | told)
+            return Said(seq, text, by="handrail")
         case Answered():
             marks = {"interrupted": INTERRUPTED, "cancelled": INTERRUPTED, "length": CUT_LENGTH}
             mark = marks.get(event.end, "")

@@ -8,6 +8,9 @@ from typing import Literal, NamedTuple
 from handrail.protocol.events import (
     Answered,
     AttemptStarted,
+    BatchDecided,
+    BatchStarted,
+    BatchStep,
     ChangeAbandoned,
     ChangePrepared,
     Event,
@@ -20,6 +23,7 @@ from handrail.protocol.events import (
     ToolStarted,
 )
 from handrail.protocol.values import Excerpt, ToolCall, Usage
+from handrail.sessions.batch import Batch, begun
 from handrail.sessions.fold import Fold
 
 REMEMBERED_CALLS = 12
@@ -79,6 +83,8 @@ class TurnState(Fold):
     nudges: int = 0
     demands: int = 0
     """How often hooks did not let the turn end."""
+    batch: Batch | None = None
+    """Commands that the user runs from an answer."""
 
     def seconds(self, now: float) -> float:
         """How long the turn has worked, waiting for the user not counted."""
@@ -88,6 +94,7 @@ class TurnState(Fold):
         return [state for state in self.calls.values() if state.status != "finished"]
 
     def apply(self, event: Event) -> None:
+        self._run(event)
         match event:
             case RequestStarted():
                 self.steps += event.attempt == 1
@@ -119,6 +126,17 @@ class TurnState(Fold):
             case HookSpoke(did="demanded"):
                 self.calls = {}  # all ended; what was done does not end the turn now
                 self.demands += 1
+
+    def _run(self, event: Event) -> None:
+        if self.batch:
+            self.batch.apply(event)
+        match event:
+            case BatchStarted():
+                self.batch = begun(event)
+            case BatchStep():
+                self.calls = {event.call.id: CallState(call=event.call)}
+            case BatchDecided(by="model"):
+                self.steps += 1
 
     def _count(self, usage: Usage, cost: float | None) -> None:
         self.usage = self.usage + usage

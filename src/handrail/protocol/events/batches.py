@@ -34,6 +34,10 @@ class BatchStep(EventBase):
     call: ToolCall
     by: Literal["user", "model"] = "user"
     """Who chose its text."""
+    model: str = ""
+    """The model that would answer, in whose place the call stands."""
+    told: bool = True
+    """Whether the model sees what comes of it."""
     total: int
     succeeded: int = 0
     failed: int = 0
