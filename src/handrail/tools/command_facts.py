@@ -6,6 +6,7 @@ from itertools import islice
 
 from handrail.policy.commands.judge import Judged, Lists, judge
 from handrail.policy.commands.rule import NamedPath
+from handrail.policy.commands.script import Script
 from handrail.policy.facts import CommandFacts
 from handrail.protocol.errors import PathProblem
 from handrail.tools.path_facts import path_facts
@@ -19,16 +20,32 @@ MOST_FILES = 2_000
 
 def command_facts(text: str, lists: Lists, workspace: Workspace) -> CommandFacts:
     """All that a decision about a command depends on; waits some milliseconds for the shell grammar."""
-    judged = judge(parse(text), lists)
+    script = parse(text)
+    judged = judge(script, lists)
     try:
         places = [
             (path_facts(workspace.root, place, to_change=False), path.made)
             for path, place in _places(judged, workspace)
         ]
         changes = tuple(place for place, made in places if made)
-        return CommandFacts(judged, tuple(place for place, _ in places), changes)
+        writes = tuple(
+            path_facts(workspace.root, place, to_change=False) for place in _writes(script, workspace)
+        )
+        return CommandFacts(judged, tuple(place for place, _ in places), changes, writes)
     except PathProblem as problem:
         return CommandFacts(judged.changed(problem=str(problem), reads_only=False, runs=""))
+
+
+def _writes(script: Script, workspace: Workspace) -> Iterator[Place]:
+    for target in script.writes:
+        place = workspace.resolve(target.text)
+        if target.names and (target.text.endswith("/") or place.absolute.is_dir()):
+            yield from (workspace.resolve(str(place.absolute / name)) for name in target.names)
+        elif target.pattern:
+            found = islice(iglob(target.text, root_dir=workspace.root), MOST_FILES)
+            yield from map(workspace.resolve, [*found] or [target.text])
+        else:
+            yield place
 
 
 def _places(judged: Judged, workspace: Workspace) -> Iterator[tuple[NamedPath, Place]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail.policy.commands.script import Script, unreadable
+from handrail.tools.command_writes import written
 from handrail.tools.shell_tree import read_tree
 
 SECONDS = 2.0
@@ -22,17 +23,29 @@ MOST_KEPT = 256
 
 def parse(text: str) -> Script:
     """The command read by a shell grammar; its `problem` says why it could not be."""
+    return _read(text, lambda program: _parse(text, program), lambda problem: Script(text, problem=problem))
+
+
+def statements(text: str) -> tuple[Node, ...]:
+    """The statements of a script as nodes of shfmt's tree; none where it cannot be read."""
+    return _read(text, lambda program: _tree(text, program).get("Stmts", ()), lambda _problem: ())
+
+
+def _read(text: str, read: Callable[[str], Found], otherwise: Callable[[str], Found]) -> Found:
+    """What is found with shfmt; otherwise what stands for the problem."""
     if problem := unreadable(text):
-        return Script(text, problem=problem)
+        return otherwise(problem)
     program = find_shfmt()
     if program is None:
-        return Script(text, problem="shfmt is missing, so that no command can be read (install shfmt-py)")
+        return otherwise("shfmt is missing, so that no command can be read (install shfmt-py)")
     try:
-        return _parse(text, program)
+        return read(program)
     except subprocess.TimeoutExpired:
-        return Script(text, problem="the command takes too long to read")
+        return otherwise("the command takes too long to read")
+    except NotBash:
+        return otherwise("the command is not complete or not valid bash")
     except (OSError, ValueError, RecursionError) as error:
-        return Script(text, problem=f"the command cannot be read ({type(error).__name__})")
+        return otherwise(f"the command cannot be read ({type(error).__name__})")
 
 
 def find_shfmt() -> str | None:
@@ -43,7 +56,12 @@ def find_shfmt() -> str | None:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _parse(text: str, program: str) -> Script:
-    """What shfmt says of the text; the same text is asked about again and again."""
+    """The same text is asked about again and again."""
+    return read_tree(text, _tree(text, program))
+
+
+def _tree(text: str, program: str) -> dict[str, Any]:
+    """What shfmt says of the text."""
     done = subprocess.run(
         [program, *OPTIONS],
         input=text.encode(),
@@ -57,4 +75,4 @@ def _parse(text: str, program: str) -> Script:
     if done.returncode:
         return Script(text, problem="the command is not complete or not valid bash")
     tree: dict[str, Any] = json.loads(done.stdout)
-    return read_tree(text, tree)
+    return read_tree(text, tree).changed(writes=written(tree))

@@ -44,12 +44,23 @@ class Simple(Record):
         return tuple(word.text for word in self.words)
 
 
+class Target(Record):
+    """A path that a command is known to write."""
+
+    text: str
+    pattern: bool = False
+    names: tuple[str, ...] = ()
+    """Where the path is a folder, what is written in it."""
+
+
 class Script(Record):
     """A whole command; `problem` says what in it is more than simple commands."""
 
     text: str
     commands: tuple[Simple, ...] = ()
     problem: str = ""
+    writes: tuple[Target, ...] = ()
+    """What it is known to write, whatever else there is to it."""
 
 
 def written(commands: tuple[Simple, ...]) -> str:
