@@ -5,13 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from handrail.policy.commands.script import Script, unreadable
-from handrail.tools.command_writes import written
-from handrail.tools.shell_tree import read_tree
+from handrail.tools.shell_tree import Node, read_tree
 
 SECONDS = 2.0
 # The dialect as an option also keeps shfmt from looking for an .editorconfig, which is the workspace's.
@@ -19,6 +19,11 @@ OPTIONS = ("--to-json", "--language-dialect=bash")
 QUICKER = {"GOMAXPROCS": "1", "GOGC": "off"}
 """It is a Go program that ends before its second thread or its collector would be of use."""
 MOST_KEPT = 256
+Found = TypeVar("Found")
+
+
+class NotBash(Exception):
+    """The grammar does not take it."""
 
 
 def parse(text: str) -> Script:
@@ -73,6 +78,6 @@ def _tree(text: str, program: str) -> dict[str, Any]:
         env=QUICKER,
     )
     if done.returncode:
-        return Script(text, problem="the command is not complete or not valid bash")
+        raise NotBash
     tree: dict[str, Any] = json.loads(done.stdout)
-    return read_tree(text, tree).changed(writes=written(tree))
+    return tree
