@@ -14,6 +14,9 @@ from pathlib import PurePosixPath
 from handrail.changes.change_set import ChangeSet, FileEdit
 from handrail.changes.journal import steps_of
 from handrail.changes.recovery import discard, finish_unfinished, take_back, tidy
+from handrail.changes.trace.blocks import changed_ranges
+from handrail.changes.trace.file import trace_of
+from handrail.changes.trace.writing import try_write, with_mark
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, Event
 from handrail.protocol.ids import new_id
@@ -74,7 +77,11 @@ def applying(
 
 
 def _prepare(
-    session: Session, writer: Writer, lock: Held, change_set: ChangeSet, emptied: tuple[str, ...]
+    session: Session,
+    writer: Writer,
+    lock: Held,
+    change_set: ChangeSet,
+    emptied: tuple[str, ...],
 ) -> ChangePrepared:
     """Everything up to the commit of the intention; where that fails, nothing is left behind."""
     origin = change_set.origin
@@ -95,7 +102,9 @@ def _prepare(
         intent_id=origin.intent_id or session.state.intent,
         mutation_class=origin.mutation_class,
         todos=origin.todos,
+        request_id=origin.request_id or (session.state.turn.last_request if session.state.turn else ""),
     )
+    prepared = with_mark(session, trace_of(writer, session.log), prepared)
     lock.note({"change": pack_event(prepared)})
     try:
         writer.make_folders(prepared.folders)
@@ -164,6 +173,7 @@ def _change(edit: FileEdit, base: Found) -> FileChange:
         removed=edit.diff.removed,
         matched=edit.matched,
         size=len(edit.new) if edit.new is not None else None,
+        ranges=changed_ranges(edit.old, edit.new),
     )
 
 
@@ -194,9 +204,11 @@ def _sync(session: Session, writer: Writer, prepared: ChangePrepared) -> None:
 def _tidy(session: Session, writer: Writer, prepared: ChangePrepared) -> None:
     """Remove what was displaced, unless somebody has written to it: then it is kept, and told."""
     kept: list[Event] = []
+    written = try_write(trace_of(writer, session.log), prepared, fresh=True)
     with suppress(OSError):  # what is left over is looked at again at the next start
         kept = tidy(writer, prepared)
         folders = {str(PurePosixPath(step.path).parent) for step in steps_of(prepared)}
-        session.log.leftover.cleared(prepared.change_id, folders)
+        if written:
+            session.log.leftover.cleared(prepared.change_id, folders)
     if kept:
         session.append(*kept)

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from handrail.changes.change_set import sha256
 from handrail.changes.copies import EACH, Copies, may_hold_secret
+from handrail.changes.trace.blocks import changed_ranges
 from handrail.protocol.errors import PathProblem
-from handrail.protocol.values import FileChange
+from handrail.protocol.values import ChangedRange, FileChange
 from handrail.workspace.files import Workspace
 from handrail.workspace.found import LARGEST, OTHER, Content, Found, Step
 from handrail.workspace.git_index import Entry
@@ -198,7 +199,12 @@ class _Comparing:
             removed=removed,
             size=len(now.data) if now.data is not None else None,
             restorable=restorable,
+            ranges=self._ranges(was, now),
         )
+
+    def _ranges(self, was: _Was, now: Content) -> tuple[ChangedRange, ...]:
+        known = now.data is not None and (was.data is not None or not was.exists)
+        return changed_ranges(was.data, now.data) if known else ()
 
     def _now(self, path: str) -> Content:
         found = self._after.files.get(path)

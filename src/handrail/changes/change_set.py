@@ -50,6 +50,8 @@ class Origin(Record):
     intent_id: str = ""
     """Empty: the one that is active in the session."""
     mutation_class: str = ""
+    request_id: str = ""
+    """Empty: the last request to the model of the turn."""
     todos: tuple[str, ...] = ()
     """Todos that applying completes."""
     takes_back: tuple[str, ...] = ()

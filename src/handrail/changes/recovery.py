@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from handrail.changes.journal import steps_of
+from handrail.changes.trace.file import trace_of
+from handrail.changes.trace.writing import try_write
 from handrail.protocol.errors import PathProblem, StorageDamaged, StorageProblem
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, CopyKept, Event
 from handrail.protocol.upcast import unpack_event
@@ -53,7 +55,10 @@ def recover(session: Session, workspace: Workspace, disk: Disk = DISK) -> list[E
             _tidy_note(writer, lock, log)
             _settle_all(writer, log)
             events += _sweep(writer, log)
-            events += [_event(each, settle(writer, each, _blobs(log))) for each in unknown]
+            for each in unknown:
+                events.append(_event(each, settled := settle(writer, each, _blobs(log))))
+                if settled.outcome == "applied":
+                    try_write(trace_of(writer, log), each)
         except (OSError, PathProblem):
             pass
         return [*events, *_told(session)]
@@ -128,11 +133,14 @@ def _states(writer: Writer, steps: list[Step]) -> list[str]:
 def _settle_all(writer: Writer, log: Log) -> None:
     for row in log.begun():
         prepared = _prepared(row.data)
-        if row.outcome:
+        outcome = row.outcome
+        if outcome:
             tidy(writer, prepared)  # a power cut may have brought back what was removed
         else:
             outcome, why = settle(writer, prepared, _blobs(log))
             log.settle(row.change, outcome, why)
+        if outcome == "applied":
+            try_write(trace_of(writer, log), prepared)
 
 
 def _told(session: Session) -> list[Event]:
@@ -167,7 +175,8 @@ def _sweep(writer: Writer, log: Log) -> list[Event]:
             continue  # the files are as they are to be; who wrote it can still tidy up
         kept += tidy(writer, prepared)
         writer.sync(step.path for step in steps_of(prepared))
-        log.leftover.gone.append(change)
+        if try_write(trace_of(writer, log), prepared):
+            log.leftover.gone.append(change)
     return kept
 
 

@@ -216,10 +216,12 @@ def journal_steps(events: Sequence[Event]) -> Steps:
     begun = {event.change_id: pack_event(event) for event in events if isinstance(event, ChangePrepared)}
     applied = [event.change_id for event in events if isinstance(event, ChangeApplied)]
     abandoned = [event.change_id for event in events if isinstance(event, ChangeAbandoned)]
+    traced = {event.change_id for event in events if isinstance(event, ChangePrepared) and event.trace}
     return Steps(
         begun=tuple(item for item in begun.items() if item[0] not in (*applied, *abandoned)),
         applied=tuple(change for change in applied if change not in begun),
         abandoned=tuple(abandoned),
+        noted=tuple(item for item in begun.items() if item[0] in traced.intersection(applied)),
     )
 
 

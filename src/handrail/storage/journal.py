@@ -29,6 +29,8 @@ class Steps(NamedTuple):
     """Change sets that begin: id and data."""
     applied: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = ()
+    noted: tuple[tuple[str, str], ...] = ()
+    """Change sets that others had made already, of which something is still to be written: id and data."""
 
 
 NO_STEPS = Steps()
@@ -42,6 +44,7 @@ def take_steps(db: sqlite3.Connection, stream: str, steps: Steps) -> None:
         db.execute(
             "INSERT OR REPLACE INTO leftovers SELECT change, data FROM journal WHERE change = ?", (change,)
         )
+    db.executemany("INSERT OR REPLACE INTO leftovers VALUES (?, ?)", steps.noted)
     for change in (*steps.applied, *steps.abandoned):
         db.execute("DELETE FROM journal WHERE change = ?", (change,))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.to_thread import run_sync
 
-from handrail.protocol.events import ChangeApplied, ChangePrepared
+from handrail.protocol.events import ChangePrepared
 from handrail.protocol.ids import new_id
 from handrail.sessions.handle import Session, recorded
 from handrail.tools.base import Work
@@ -153,8 +153,11 @@ class Told:
 
 def record(session: Session, work: Work, command: str, changed: "Changed") -> None:
     """The change set in the log, where there is one. It was applied when it was noticed."""
+    from handrail.changes.trace.writing import record_applied
+
     if not changed.files:
         return
+    turn = session.state.turn
     prepared = ChangePrepared(
         turn_id=work.turn_id,
         change_id=new_id("c"),
@@ -164,9 +167,11 @@ def record(session: Session, work: Work, command: str, changed: "Changed") -> No
         folders=changed.folders,
         intent=f"changed while this ran: {work.secrets.hide(command)}",
         intent_id=session.state.intent,
+        model=turn.model if turn else "",
+        request_id=turn.last_request if turn else "",
         unlisted=changed.unlisted,
     )
-    session.append(prepared, ChangeApplied(change_id=prepared.change_id), blobs=changed.contents)
+    record_applied(session, work.workspace, prepared, changed.contents)
 
 
 def other_heads(session: Session) -> dict[str, int]:

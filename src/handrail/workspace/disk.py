@@ -9,6 +9,7 @@ from functools import cache
 from typing import Protocol
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+AT_END = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
@@ -21,6 +22,9 @@ class Disk(Protocol):
 
     def create(self, folder: int, name: str, mode: int) -> int:
         """A descriptor to write a new file with."""
+
+    def append(self, folder: int, name: str, mode: int) -> int:
+        """A descriptor to read a file with, made where there is none, and to write at its end."""
 
     def write(self, descriptor: int, data: bytes) -> None:
         """All of the data."""
@@ -50,6 +54,9 @@ class Disk(Protocol):
 class RealDisk:
     def create(self, folder: int, name: str, mode: int) -> int:
         return os.open(name, NEW, mode, dir_fd=folder)
+
+    def append(self, folder: int, name: str, mode: int) -> int:
+        return os.open(name, AT_END, mode, dir_fd=folder)
 
     def write(self, descriptor: int, data: bytes) -> None:
         left = memoryview(data)

@@ -22,8 +22,8 @@ class Writer:
     """Takes steps and takes them back, beneath one folder."""
 
     def __init__(self, root: Path, disk: Disk = DISK) -> None:
-        self._root = root
-        self._disk = disk
+        self.root = root
+        self.disk = disk
 
     # Looking
 
@@ -48,7 +48,7 @@ class Writer:
         """Folders that a new file at this path needs, outermost first."""
         missing = []
         for parent in (str(each) for each in PurePosixPath(path).parents if each.name):
-            if os.path.lexists(self._root / parent):
+            if os.path.lexists(self.root / parent):
                 break
             missing.append(parent)
         return missing[::-1]
@@ -56,8 +56,8 @@ class Writer:
     def in_the_way(self, path: str) -> str:
         """What stands where a folder of this path would have to be; empty where there is nothing."""
         folders = (str(each) for each in PurePosixPath(path).parents if each.name)
-        nearest = next((each for each in folders if os.path.lexists(self._root / each)), "")
-        return "" if os.path.isdir(self._root / nearest) else nearest
+        nearest = next((each for each in folders if os.path.lexists(self.root / each)), "")
+        return "" if os.path.isdir(self.root / nearest) else nearest
 
     def is_ready(self, step: Step) -> bool:
         """Whether nothing but an exchange of names is missing."""
@@ -68,7 +68,7 @@ class Writer:
     def make_folders(self, folders: Iterable[str]) -> None:
         for folder in folders:
             with self._writing(folder), self._folder(folder) as parent, suppress(FileExistsError):
-                self._disk.mkdir(parent, PurePosixPath(folder).name)
+                self.disk.mkdir(parent, PurePosixPath(folder).name)
 
     def put(self, step: Step, data: bytes, mode: int | None) -> int:
         """The new content under the temporary name, forced to the disk; the mode that it has."""
@@ -126,13 +126,13 @@ class Writer:
             names = (step.name, step.temporary, step.linked)
             file, temporary, linked = (_inode(name, folder) for name in names)
             if linked and linked == file:
-                self._disk.unlink(folder, step.linked)
+                self.disk.unlink(folder, step.linked)
             elif linked and temporary:
                 self._tidy(folder, step, step.linked)
             elif linked:
-                self._disk.replace(folder, step.linked, step.temporary)
+                self.disk.replace(folder, step.linked, step.temporary)
             elif temporary and temporary == file:
-                self._disk.unlink(folder, step.temporary)
+                self.disk.unlink(folder, step.temporary)
 
     # After the step
 
@@ -141,7 +141,7 @@ class Writer:
         try:
             with self._folder(step.path) as folder:
                 with suppress(FileNotFoundError):
-                    self._disk.unlink(folder, step.restored)
+                    self.disk.unlink(folder, step.restored)
                 kept = [self._tidy(folder, step, name) for name in (step.temporary, step.linked)]
         except (FileNotFoundError, NotADirectoryError):
             return ""
@@ -150,13 +150,13 @@ class Writer:
     def discard(self, step: Step) -> None:
         """Remove a temporary file that no journal knows of: its writer died over it."""
         with suppress(OSError), self._folder(step.path) as folder:
-            self._disk.unlink(folder, step.temporary)
+            self.disk.unlink(folder, step.temporary)
 
     def remove_folders(self, folders: Iterable[str]) -> None:
         """Remove the folders in which nothing is left, innermost first."""
         for folder in folders:
             with suppress(OSError), self._folder(folder) as parent:
-                self._disk.rmdir(parent, PurePosixPath(folder).name)
+                self.disk.rmdir(parent, PurePosixPath(folder).name)
 
     def sync(self, paths: Iterable[str]) -> None:
         """Force the entries of the folders of these paths to the disk, each folder once."""
@@ -172,7 +172,7 @@ class Writer:
         parts = PurePosixPath(path).parts
         if not parts or ".." in parts or path.startswith("/"):
             raise PathProblem(f"{path} is outside the workspace.", "outside_workspace", path)
-        with opened_folder(self._root.joinpath(*parts[:-1]), root=self._root) as folder:
+        with opened_folder(self.root.joinpath(*parts[:-1]), root=self.root) as folder:
             yield folder
 
     @contextmanager
@@ -206,14 +206,14 @@ class Writer:
             os.close(descriptor)
 
     def _put(self, folder: int, name: str, data: bytes, mode: int | None, like: int | None) -> int:
-        descriptor = self._disk.create(folder, name, 0o666 if mode is None else 0o600)
+        descriptor = self.disk.create(folder, name, 0o666 if mode is None else 0o600)
         try:
-            self._disk.write(descriptor, data)
+            self.disk.write(descriptor, data)
             if like is not None:
                 _dress(descriptor, like)
             if mode is not None:
                 os.fchmod(descriptor, mode)
-            self._disk.sync(descriptor)
+            self.disk.sync(descriptor)
             return os.fstat(descriptor).st_mode & 0o7777
         finally:
             os.close(descriptor)
@@ -238,7 +238,7 @@ class Writer:
     def _swap(self, folder: int, other: str, step: Step) -> bool:
         """Exchange the file with another name; False where what was displaced could not be kept at all."""
         try:
-            self._disk.exchange(folder, other, step.name)
+            self.disk.exchange(folder, other, step.name)
         except NotOffered:
             return self._swap_in_steps(folder, other, step)
         return True
@@ -247,16 +247,16 @@ class Writer:
         # Who replaces the file by renaming between the look and the replacing is overwritten: it is this
         # moment that the exchange of names does not have.
         try:
-            self._disk.link(folder, step.name, step.linked)
+            self.disk.link(folder, step.name, step.linked)
         except OSError as error:
             if isinstance(error, FileNotFoundError | FileExistsError):
                 raise
             if not step.is_known(look_at(step.name, folder)):
                 raise _stale(step.path) from error
-            self._disk.replace(folder, other, step.name)
+            self.disk.replace(folder, other, step.name)
             return False
-        self._disk.replace(folder, other, step.name)
-        self._disk.replace(folder, step.linked, other)
+        self.disk.replace(folder, other, step.name)
+        self.disk.replace(folder, step.linked, other)
         return True
 
     def _appear(self, folder: int, step: Step) -> None:
@@ -284,10 +284,10 @@ class Writer:
     def _rename(self, folder: int, name: str, to: str) -> None:
         """Another name that nothing has yet."""
         try:
-            self._disk.move(folder, name, to)
+            self.disk.move(folder, name, to)
         except NotOffered:
-            self._disk.link(folder, name, to)
-            self._disk.unlink(folder, name)
+            self.disk.link(folder, name, to)
+            self.disk.unlink(folder, name)
 
     def _exchange_back(self, folder: int, step: Step, content: Callable[[str], bytes]) -> None:
         name = step.temporary
@@ -299,7 +299,7 @@ class Writer:
         if not self._swap(folder, name, step):
             return
         if look_at(name, folder).sha256 == step.new:
-            self._disk.unlink(folder, name)
+            self.disk.unlink(folder, name)
         else:
             self._swap(folder, name, step)  # somebody wrote to it in this moment: theirs stays
             self._tidy(folder, step, name)
@@ -307,7 +307,7 @@ class Writer:
     def _take_away(self, folder: int, step: Step) -> None:
         self._rename(folder, step.name, step.temporary)
         if look_at(step.temporary, folder).sha256 == step.new:
-            self._disk.unlink(folder, step.temporary)
+            self.disk.unlink(folder, step.temporary)
         else:
             self._undo_vanish(folder, step)
 
@@ -324,7 +324,7 @@ class Writer:
         if not found:
             return ""
         if found in (step.old, step.new):
-            self._disk.unlink(folder, name)
+            self.disk.unlink(folder, name)
             return ""
         return self._keep(folder, step, name)
 
@@ -344,7 +344,7 @@ class Writer:
         except PermissionError:
             return  # a folder that may be written and not read cannot be forced to the disk
         try:
-            self._disk.sync(descriptor)
+            self.disk.sync(descriptor)
         finally:
             os.close(descriptor)
 
