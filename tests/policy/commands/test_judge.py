@@ -136,7 +136,7 @@ def test_git_runs_hardened_and_the_rest_as_it_was_judged() -> None:
     found = judged("git --no-pager diff HEAD").runs
     assert found.startswith("GIT_OPTIONAL_LOCKS=0 ")
     assert " git --no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null " in found
-    assert found.endswith(" diff --no-ext-diff --no-textconv --ignore-submodules=dirty HEAD")
+    assert " diff --no-ext-diff --no-textconv --ignore-submodules=dirty HEAD ':(exclude,glob,icase)" in found
     quoted = judge(Script("", (Simple((Word("echo"), Word("it's; $x"))),)), Lists()).runs
     assert quoted == """echo 'it'"'"'s; $x'"""
 

@@ -130,7 +130,10 @@ def _one(command: Simple, lists: Lists) -> _One:
     read = rule.read(words[length:])
     if not read.problem:
         return _One(
-            decided=f"rule: {rule.name}", paths=read.paths, rule=rule, words=_run(words, length, rule)
+            decided=f"rule: {rule.name}",
+            paths=read.paths,
+            rule=rule,
+            words=_run(words, length, rule, read.seen),
         )
     rest = rule.read(words[len(entry) :], whole=False)
     if len(entry) > length and not rest.problem:
@@ -206,11 +209,11 @@ def _same(texts: Words) -> Words:
 # What runs
 
 
-def _run(words: Sequence[Word], length: int, rule: Rule) -> tuple[Word, ...]:
+def _run(words: Sequence[Word], length: int, rule: Rule, seen: frozenset[str]) -> tuple[Word, ...]:
     """The command with the words that keep its program from more than was judged."""
     first, *others = words[:length]
     before = map(Word, OPTIONS.split()) if first.text == "git" else ()
-    return (first, *before, *others, *map(Word, rule.adds), *words[length:])
+    return (first, *before, *others, *map(Word, rule.adds), *rule.ended(words[length:], seen))
 
 
 def _runs(commands: Sequence[Simple], found: Sequence[_One]) -> str:

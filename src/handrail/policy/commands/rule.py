@@ -40,6 +40,8 @@ class Read(NamedTuple):
 
     problem: str = ""
     paths: tuple[NamedPath, ...] = ()
+    seen: frozenset[str] = frozenset()
+    """Options that stand there."""
 
 
 class Unknown(Exception):
@@ -69,6 +71,12 @@ class Rule(Record):
     network: bool
     adds: tuple[str, ...]
     """Words that are put behind the command when it runs unasked."""
+    ends: tuple[str, ...]
+    """Words that are put behind all others when it runs unasked: options before a `--`, other words last."""
+    ends_with: frozenset[str]
+    """Options of which one has to be there for that; none: they always are."""
+    ends_without: frozenset[str]
+    """Options with which they cannot be."""
     auto: tuple[str, ...]
     ask: tuple[str, ...]
 
@@ -90,7 +98,16 @@ class Rule(Record):
             return Read(f"`{self.name}` without {KINDS[self.arguments[given]].what}")
         if whole and self.needs and not self.needs & seen:
             return Read(f"`{self.name}` without {' or '.join(sorted(self.needs))}")
-        return Read("", paths)
+        return Read("", paths, frozenset(seen))
+
+    def ended(self, words: Sequence[Word], seen: frozenset[str]) -> tuple[Word, ...]:
+        """The words behind the command with those that are to be last."""
+        if (self.ends_with and not self.ends_with & seen) or self.ends_without & seen:
+            return tuple(words)
+        split = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
+        options = [Word(each) for each in self.ends if each.startswith("-")]
+        others = [Word(each) for each in self.ends if not each.startswith("-")]
+        return (*words[:split], *options, *words[split:], *others)
 
     def _words(
         self, words: Sequence[Word], seen: set[str], *, shift: int
@@ -202,6 +219,9 @@ def rule(
     runs_code: bool = False,
     network: bool = False,
     adds: str = "",
+    ends: str = "",
+    ends_with: str = "",
+    ends_without: str = "",
     auto: Sequence[str] = (),
     ask: Sequence[str] = (),
 ) -> Rule:
@@ -224,6 +244,9 @@ def rule(
         runs_code=runs_code,
         network=network,
         adds=tuple(adds.split()),
+        ends=tuple(ends.split()),
+        ends_with=frozenset(name for name, _ in _options(ends_with)),
+        ends_without=frozenset(ends_without.split()),
         auto=tuple(auto),
         ask=tuple(ask),
     )

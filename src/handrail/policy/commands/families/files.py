@@ -1,5 +1,6 @@
 """Looking at files and folders, making new ones, and saying things."""
 
+from handrail.policy.commands.hardening import NOT_IN_DIFF
 from handrail.policy.commands.rule import rule
 
 RULES = (
@@ -101,6 +102,7 @@ RULES = (
         """,
         arguments="PATH PATH",
         reads_only=True,
+        ends=NOT_IN_DIFF,
         auto=("diff a b", "diff -ru a b", "diff --color=never a b"),
         ask=("diff a", "diff --from-file=x a", "diff -l a b"),
     ),

@@ -1,6 +1,6 @@
 """git, as far as it only looks; it runs hardened, because settings of a repository can name programs."""
 
-from handrail.policy.commands.hardening import NO_PROGRAMS
+from handrail.policy.commands.hardening import NO_PROGRAMS, NOT_IN_GIT
 from handrail.policy.commands.rule import rule
 
 DIFF = """
@@ -53,6 +53,7 @@ RULES = (
         after="PATH",
         reads_only=True,
         adds=NO_PROGRAMS,
+        ends=NOT_IN_GIT,
         auto=("git diff", "git diff --stat HEAD~1", "git diff HEAD^ -- a.py", "git diff -U5 --cached"),
         ask=(
             "git diff --output=a.py",
@@ -68,6 +69,9 @@ RULES = (
         after="PATH",
         reads_only=True,
         adds=NO_PROGRAMS,
+        ends=NOT_IN_GIT,
+        ends_with=DIFF,
+        ends_without="--follow -L",
         auto=(
             "git log -5",
             "git log --oneline -n 3",
@@ -88,7 +92,9 @@ RULES = (
         arguments="REV...",
         after="PATH",
         reads_only=True,
-        adds=NO_PROGRAMS,
+        adds=f"{NO_PROGRAMS} --full-history --sparse",
+        ends=NOT_IN_GIT,
+        ends_without="--follow -L",
         auto=("git show", "git show HEAD:src/a.py", "git show --stat abc123"),
         ask=("git show --textconv HEAD:a", "git show --output=x", "git show --show-signature"),
     ),
@@ -140,7 +146,7 @@ RULES = (
     rule(
         "git ls-files",
         options="""
-            -c|--cached -d|--deleted -m|--modified -o|--others -i|--ignored -s|--stage -u|--unmerged -z -t
+            -c|--cached -d|--deleted -m|--modified -o|--others -i|--ignored -z -t
             -v --exclude-standard --directory --no-empty-directory --error-unmatch --full-name
             -x|--exclude=TEXT
         """,
@@ -148,7 +154,7 @@ RULES = (
         after="PATH",
         reads_only=True,
         auto=("git ls-files", "git ls-files -o --exclude-standard src"),
-        ask=("git ls-files -X /etc/passwd", "git ls-files --with-tree=x"),
+        ask=("git ls-files -X /etc/passwd", "git ls-files --with-tree=x", "git ls-files -s"),
     ),
     rule(
         "git rev-parse",

@@ -1,11 +1,7 @@
 """Looking for files by name and for text in them."""
 
+from handrail.policy.commands.hardening import NOT_IN_GREP, NOT_IN_RG
 from handrail.policy.commands.rule import rule
-
-SECRETS = (
-    "--exclude=.env* --exclude=*.pem --exclude=*.key --exclude=id_rsa --exclude=id_ed25519 --exclude-dir=.git"
-)
-"""What a search of whole folders leaves out when nobody was asked."""
 
 RULES = (
     rule(
@@ -57,7 +53,7 @@ RULES = (
         arguments="TEXT PATH...",
         instead="-e --regexp -f --file",
         reads_only=True,
-        adds=SECRETS,
+        ends=f"{NOT_IN_GREP} --exclude-dir=.git",
         auto=("grep -rn x src", "grep x a b", "grep -e x a", "grep -A3 x a", "grep --include=*.py -r x"),
         ask=(
             "grep",
@@ -84,6 +80,7 @@ RULES = (
         instead="-e --regexp --files --type-list",
         reads_only=True,
         adds="--no-config",
+        ends=NOT_IN_RG,
         auto=("rg x", "rg -n -t py x src", "rg --files src", "rg -g *.py x"),
         ask=(
             "rg --pre cat x",
