@@ -25,6 +25,9 @@ class Approving:
 
     async def ask(self, wanted: Wanted, facts: Facts, ask: Ask, preview: str) -> None:
         tool = wanted.tool.name
+        changed = f"; your hook {wanted.changed_by} changed what the model asked for" * bool(
+            wanted.changed_by
+        )
         answer = await self._asker.approval(
             ApprovalAsked(
                 turn_id=wanted.work.turn_id,
@@ -33,7 +36,7 @@ class Approving:
                 tool=tool,
                 summary=wanted.summary,
                 preview=preview,
-                why=ask.reason,
+                why=f"{ask.reason}{changed}",
                 key=wanted.key,
                 entry=entry_of(facts),
             )

@@ -1,18 +1,21 @@
 """The gate: the one way for a call to become an effect.
 
-arguments -> facts -> decide -> preview -> ask -> facts again -> start, committed -> run -> end, committed
+arguments -> facts -> decide -> preview -> hooks -> ask -> facts again -> start, committed -> run
+-> end, committed -> hooks
+
+A hook that changes the arguments sends the call back to the beginning; each hook is asked once.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from anyio import get_cancelled_exc_class
 
-from handrail.policy.decision import Ask
+from handrail.policy.decision import Allow, Ask
 from handrail.policy.facts import Facts
 from handrail.protocol.errors import ToolError, ToolRefused
-from handrail.protocol.events import Event, TodoCompleted
+from handrail.protocol.events import Event, TodoCompleted, ToolFinished
 from handrail.protocol.values import ToolCall, Value
 from handrail.sessions.handle import Session
 from handrail.tools.approving import Approving
@@ -26,9 +29,18 @@ from handrail.tools.unasked import unasked
 from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
+    from handrail.tools.hooks import Hooks
     from handrail.tools.together import ChangeTogether
 
 CANCELLED_OUTPUT = 3_000
+
+
+class Judged(NamedTuple):
+    """A call that no rule denies."""
+
+    facts: Facts
+    decision: Allow | Ask
+    preview: str
 
 
 class Gate:
@@ -46,10 +58,12 @@ class Gate:
         answerable: bool = True,
         shown_characters: int = 16_000,
         secrets: Secrets = NO_SECRETS,
+        hooks: "Hooks | None" = None,
     ) -> None:
         self._session = session
         self._toolbox = toolbox
         self._secrets = secrets
+        self._hooks = hooks
         self._gathering = Gathering(
             session,
             workspace,
@@ -86,23 +100,25 @@ class Gate:
         """All of the calls or none; what refuses one refuses the others."""
         from handrail.tools.together import together
 
-        read: list[Wanted] = []
+        read: list[tuple[ToolCall, Wanted]] = []
         try:
             for call in calls:
                 with refusals(call.name):
                     one = self._gathering.read(call, turn_id)
-                    decided(self._gathering.facts(one), one.work)
-                    read.append(one)
+                    self._decided(one)
+                    read.append(await self._past_hooks(call, one, self._decided))
         except ToolRefused as refused:
             self._refuse_all(calls, turn_id, refused.error, at_fault=len(read))
             return
-        tool = together([(one.tool, one.arguments, one.work) for one in read])
+        tool = together([(one.tool, one.arguments, one.work) for _, one in read])
+        changed_by = ", ".join(dict.fromkeys(one.changed_by for _, one in read if one.changed_by))
         try:
             with refusals(tool.name):
-                wanted = self._gathering.resolved(Wanted(tool, Value(), read[0].work))
+                joint = Wanted(tool, Value(), read[0][1].work, changed_by=changed_by)
+                wanted = self._gathering.resolved(joint)
                 facts = await self._admit(wanted)
                 work = wanted.work.changed(confirmed=bool(facts.confirm))
-                await self._perform_together(list(zip(calls, read, strict=True)), tool, work, facts)
+                await self._perform_together(read, tool, work, facts)
         except ToolRefused as refused:
             self._refuse_all(calls, turn_id, refused.error, at_fault=tool.at_fault)
 
@@ -123,6 +139,7 @@ class Gate:
         try:
             with refusals(call.name):
                 wanted = await self._gathering.with_command(self._gathering.read(call, turn_id))
+                call, wanted = await self._past_hooks(call, wanted, self._judged)
                 facts = await self._admit(wanted)
                 work = wanted.work.changed(confirmed=bool(facts.confirm), unasked=unasked(facts))
                 wanted = wanted.changed(work=work)
@@ -132,21 +149,45 @@ class Gate:
         except ToolRefused as refused:
             self._finish(call, turn_id, refusal(refused.error), seconds=0.0)
             return
-        await self._perform(call, wanted, facts)
+        ended = await self._perform(call, wanted, facts)
+        if self._hooks:
+            await self._hooks.after_tool(call, ended)
 
     # May it run?
 
     async def _admit(self, wanted: Wanted) -> Facts:
+        facts, decision, preview = self._judged(wanted)
+        if isinstance(decision, Ask):
+            await self._approving.ask(wanted, facts, decision, preview)
+            self._check_again(wanted, facts, preview)
+        return facts
+
+    def _judged(self, wanted: Wanted) -> Judged:
+        """What the rules say to a call that could be done as it is; raises ToolRefused or PathProblem."""
         facts = self._gathering.facts(wanted)
         decision = decided(facts, wanted.work)
         preview = wanted.preview
         if confirm := wanted.tool.confirmation(wanted.arguments, wanted.work):
             facts = facts.changed(confirm=confirm)
             decision = decided(facts, wanted.work)
-        if isinstance(decision, Ask):
-            await self._approving.ask(wanted, facts, decision, preview)
-            self._check_again(wanted, facts, preview)
-        return facts
+        return Judged(facts, decision, preview)
+
+    def _decided(self, wanted: Wanted) -> Allow | Ask:
+        """What the rules say to a call whose change is looked at together with those of others."""
+        return decided(self._gathering.facts(wanted), wanted.work)
+
+    async def _past_hooks(
+        self, call: ToolCall, wanted: Wanted, judge: Callable[[Wanted], object]
+    ) -> tuple[ToolCall, Wanted]:
+        """The call as the user's hooks leave it; raises ToolRefused where one denies it."""
+        if self._hooks is None:
+            return call, wanted
+
+        async def read(changed: ToolCall) -> Wanted:
+            return await self._gathering.with_command(self._gathering.read(changed, wanted.work.turn_id))
+
+        call, wanted = await self._hooks.before_tool(call, wanted, read, judge)
+        return call, self._gathering.resolved(wanted)  # the world may have moved while they ran
 
     def _check_again(self, wanted: Wanted, before: Facts, preview: str) -> None:
         """The world may have moved while the user thought: what was approved must be what is done."""
@@ -159,7 +200,7 @@ class Gate:
 
     # Running it
 
-    async def _perform(self, call: ToolCall, wanted: Wanted, facts: Facts) -> None:
+    async def _perform(self, call: ToolCall, wanted: Wanted, facts: Facts) -> ToolFinished:
         turn_id = wanted.work.turn_id
         self._session.append(started(call, turn_id, facts, wanted.summary))
         began = time.monotonic()
@@ -174,7 +215,8 @@ class Gate:
                 outcome = refusal(refused.error)
             except OSError as error:
                 outcome = failed(call, error)
-            self._finish(call, turn_id, self._with_todo(wanted, outcome), seconds=time.monotonic() - began)
+            outcome = self._with_notes(call, wanted, outcome)
+            return self._finish(call, turn_id, outcome, seconds=time.monotonic() - began)
 
     async def _perform_together(
         self, calls: Sequence[tuple[ToolCall, Wanted]], tool: "ChangeTogether", work: Work, facts: Facts
@@ -188,14 +230,22 @@ class Gate:
             except OSError as error:
                 outcomes = [failed(call, error) for call, _ in calls]
             events: list[Event] = []
+            ends: list[ToolFinished] = []
             for (call, one), outcome in zip(calls, outcomes, strict=True):
-                told = without(self._secrets, self._with_todo(one, outcome))
-                seconds = time.monotonic() - began
-                events += [*told.events, finished(call, work.turn_id, told, seconds=seconds)]
+                told = without(self._secrets, self._with_notes(call, one, outcome))
+                ends.append(finished(call, work.turn_id, told, seconds=time.monotonic() - began))
+                events += [*told.events, ends[-1]]
             self._session.append(*events, settle=[call.id for call, _ in calls])
+        if self._hooks:
+            for (call, _), end in zip(calls, ends, strict=True):
+                await self._hooks.after_tool(call, end)
 
-    def _with_todo(self, wanted: Wanted, outcome: Outcome) -> Outcome:
-        """The outcome with the todo that its success completes."""
+    def _with_notes(self, call: ToolCall, wanted: Wanted, outcome: Outcome) -> Outcome:
+        """The outcome with the todo that its success completes, and what a hook made of the call."""
+        if wanted.changed_by:
+            from handrail.tools.hooks import change_told
+
+            outcome = outcome.changed(content=f"{outcome.content}\n{change_told(wanted, call)}")
         todo = wanted.tool.about(wanted.arguments).todo
         if not todo or outcome.status != "ok":
             return outcome
@@ -212,8 +262,9 @@ class Gate:
         content = f"{error_json(error)}\nOutput so far:\n{output}" if output else error_json(error)
         return Outcome("cancelled", content, shown=output, status="cancelled", error=error)
 
-    def _finish(self, call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) -> None:
+    def _finish(self, call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) -> ToolFinished:
         outcome = without(self._secrets, outcome)
         blobs = [each for each in (outcome.output, *(image.data for image in outcome.images)) if each]
         end = finished(call, turn_id, outcome, seconds=seconds)
         self._session.append(*outcome.events, end, blobs=blobs, settle=[call.id])
+        return end

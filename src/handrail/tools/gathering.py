@@ -34,6 +34,8 @@ class Wanted(Record):
     work: Work
     command: CommandFacts | None = None
     confined: bool = False
+    changed_by: str = ""
+    """The hook that changed the model's arguments, if one did."""
 
     @property
     def summary(self) -> str:
