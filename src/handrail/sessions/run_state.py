@@ -5,6 +5,7 @@ from typing import Any, Literal
 from handrail.protocol.events import (
     Answered,
     BreakoutPending,
+    CallStatus,
     ChangeAbandoned,
     ChangeApplied,
     ChangePrepared,
@@ -26,6 +27,7 @@ from handrail.protocol.events import (
     StageStarted,
     ToolFinished,
     ToolStarted,
+    UserMessage,
 )
 from handrail.protocol.events.runs import StageKind
 from handrail.protocol.values import ToolKind, Usage
@@ -49,8 +51,10 @@ class StageCall(Fold):
 
     tool: str
     kind: ToolKind
+    status: CallStatus | None = None
+    """None: it was begun, and nobody knows how it ended."""
     seq: int = 0
-    """Where its end stands in the log; 0: it has none."""
+    """Where its end stands in the log."""
     change_id: str = ""
     applied: bool = False
 
@@ -95,6 +99,8 @@ class RunState(Fold):
     """The latest output of each."""
     flawed: str = ""
     """The stage whose output was found wanting, until it is completed again."""
+    gate: str = ""
+    """What found it so."""
     issues: list[str] = []
     repairs: dict[str, int] = {}
     """How often stages were done again, by the name of the first of them."""
@@ -132,7 +138,7 @@ class RunState(Fold):
                 if event.stage == self.flawed:
                     self.flawed, self.issues = "", []
             case GateFailed():
-                self.step, self.flawed = "flawed", event.stage
+                self.step, self.flawed, self.gate = "flawed", event.stage, event.gate
                 self.issues = [issue[:ISSUE_LENGTH] for issue in event.issues[:ISSUES]]
             case RunRepaired():
                 self.step, self.start = "begin", event.first
@@ -185,7 +191,7 @@ class RunState(Fold):
                 calls[event.call_id] = StageCall(tool=event.tool, kind=event.kind)
             case ToolFinished():
                 call = calls.setdefault(event.call_id, StageCall(tool=event.tool, kind="safe"))
-                call.seq = seq
+                call.status, call.seq = event.status, seq
             case ChangePrepared() if event.call_id in calls:
                 calls[event.call_id].change_id = event.change_id
             case ChangeApplied() | ChangeAbandoned():
@@ -201,6 +207,8 @@ class Ended(Fold):
     seq: int
     """Where it ended."""
     summary: str
+    told: int = 0
+    """The last message that the summary went with."""
 
 
 class Runs(Fold):
@@ -224,6 +232,9 @@ class Runs(Fold):
                 if event.summary:
                     one = Ended(run_id=event.run_id, seq=recorded.seq, summary=event.summary)
                     self.ended = [*self.ended, one][-SUMMARIES:]
+            case UserMessage(runs=runs):
+                for one in self.ended:
+                    one.told = recorded.seq if one.run_id in runs else one.told
             case SessionCopied(how="import"):
                 self.current = None  # somebody else's: nothing of it goes on here
             case event if self.current:

@@ -39,11 +39,12 @@ from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
 from handrail.sessions.background import Background
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.fold import Fold
+from handrail.sessions.run_state import Runs, RunState
 from handrail.sessions.todo_completions import Completions
 from handrail.sessions.trace_chain import TraceChain
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 9
+SNAPSHOT_VERSION = 10
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -137,12 +138,29 @@ class State(Fold):
     hooked: str | None = None
     """What hooks of the session's start told the model; None: they have not run here."""
     background: Background = Background()
+    runs: Runs = Runs()
     files_before: FilesSeen | None = None
     """What the model had been shown when a turn began that starts afresh with each attempt."""
 
     def is_aside(self, seq: int) -> bool:
         """Whether a rewind has set the event aside."""
         return any(rewind.hides(seq) for rewind in self.rewinds)
+
+    @property
+    def run(self) -> RunState | None:
+        """The run that is under way, or paused."""
+        run = self.runs.current
+        return None if run is None or self.is_aside(run.seq) else run
+
+    @property
+    def stage_id(self) -> str:
+        """The stage that is under way; empty where there is none."""
+        return self.run.open.stage_id if self.run and self.run.open else ""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether what happens now belongs to a stage alone, and not to the conversation."""
+        return bool(self.run and self.run.open and self.run.open.kind != "work")
 
     def apply(self, recorded: Recorded) -> None:
         """Fold one event in."""
@@ -152,6 +170,7 @@ class State(Fold):
             self._complete(self.files.prepared.get(recorded.event.change_id))
         self.files.apply(recorded.event, self.turns)
         self.background.apply(recorded)
+        self.runs.apply(recorded)
         for family in (
             self._turns,
             self._attempts,
@@ -173,6 +192,8 @@ class State(Fold):
                 self.files.gone(event.gone, self.turns + (not event.steering))
                 mapped = self.mapped | dict.fromkeys(event.mapped, recorded.seq)
                 self.mapped = dict(list(mapped.items())[-MAPPED_FILES:])
+                if self.turn and not event.steering:
+                    self.turn.message_seq = recorded.seq  # what the turn answers now
             case TurnStarted() as event:
                 self.turns, self.mode_said, self.last_model = event.number, event.mode, event.model
                 self.turn = TurnState(

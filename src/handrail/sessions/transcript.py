@@ -12,6 +12,7 @@ from handrail.protocol.events import (
     Nudged,
     Recorded,
     RequestFailed,
+    StageStarted,
     ToolFinished,
     TurnFinished,
     UserMessage,
@@ -75,6 +76,7 @@ SHOWN = {
     "request_failed",
     "turn_finished",
     "hook_spoke",
+    "stage_started",
 }
 """Types of the events that `show` makes something of."""
 ABOUT_IMAGES = re.compile(r"image|picture|media", re.IGNORECASE)
@@ -100,7 +102,7 @@ def show(entries: list[Entry], recorded: Recorded) -> None:
             entries[:] = [entry for entry in entries if entry.seq <= keep]
         case RequestFailed(kind="fix_request", message=message) if ABOUT_IMAGES.search(message):
             _doubt(entries, doubted=True)
-        case Answered():
+        case Answered(apart=False):
             _doubt(entries, doubted=False)
         case HookSpoke(on="after_tool"):
             _add_word(entries, recorded.event)
@@ -161,6 +163,12 @@ def entry_of(recorded: Recorded) -> Entry | None:
     """What the model is shown of an event; None for the many it is not."""
     seq, event = recorded.seq, recorded.event
     match event:
+        case UserMessage(run_id=run_id) if run_id:
+            return None
+        case Answered(apart=True) | ToolFinished(apart=True):
+            return None
+        case StageStarted(text=text) if text:
+            return Said(seq, text, by="handrail")
         case UserMessage():
             text = f"{event.text}\n\n{event.attached}" if event.attached else event.text
             return Said(seq, text, words=event.text, steering=event.steering, images=event.images)

@@ -40,6 +40,7 @@ class OpenRequest(NamedTuple):
     request_id: str
     message_id: str
     model: str
+    apart: bool = False
 
 
 class Done(NamedTuple):
@@ -98,7 +99,7 @@ class TurnState(Fold):
         match event:
             case RequestStarted():
                 self.steps += event.attempt == 1
-                self.request = OpenRequest(event.request_id, event.message_id, event.model)
+                self.request = OpenRequest(event.request_id, event.message_id, event.model, event.apart)
                 self.last_request = event.request_id
             case RequestFailed():
                 self.request = None

@@ -24,6 +24,8 @@ class UserMessage(EventBase):
     """Files that the attached part of the repository map tells about."""
     steering: bool = False
     """Sent while its turn was already running."""
+    runs: tuple[str, ...] = ()
+    """Ended runs whose summaries are attached."""
     run_id: str = ""
     """The paused run that it is a word to; the session's conversation does not have it then."""
 
