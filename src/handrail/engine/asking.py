@@ -11,6 +11,7 @@ import anyio
 from anyio import get_cancelled_exc_class
 
 from handrail.context.budget import request_bytes, request_tokens
+from handrail.engine.limits import Afforded
 from handrail.engine.progress import words_of
 from handrail.models.base import Model, Progress, Request, Text, Thinking
 from handrail.models.reading import Answer, Collector
@@ -43,6 +44,8 @@ class Asking(NamedTuple):
     models: Sequence[Model]
     retries: Retries
     cost: Cost
+    afford: Callable[[Model, Request], Afforded] = lambda _model, request: Afforded(request)
+    """The request as it may be sent; raises BudgetReached where it may not."""
 
 
 async def ask(asking: Asking, turn_id: str, request_for: Callable[[Model], Request]) -> Answered:
@@ -79,6 +82,8 @@ class _Again(Exception):
 async def _ask_once(
     asking: Asking, model: Model, turn_id: str, request: Request, *, attempt: int, patience: float
 ) -> Answered:
+    state = asking.session.state
+    request, most_tokens, most_usd = asking.afford(model, request)
     started = RequestStarted(
         turn_id=turn_id,
         request_id=new_id("r"),
@@ -87,6 +92,10 @@ async def _ask_once(
         attempt=attempt,
         prompt_bytes=request_bytes(request),
         prompt_tokens_estimate=request_tokens(request),
+        stage_id=state.stage_id,
+        apart=state.is_apart,
+        most_tokens=most_tokens,
+        most_usd=most_usd,
     )
     session, collector, began = asking.session, Collector(), time.monotonic()
     session.append(started)
@@ -187,6 +196,7 @@ def _answered(
         cost_usd=spent(asking.cost, model, answer.usage),
         seconds=seconds,
         raw=_sha256(answer.raw),
+        apart=started.apart,
     )
 
 

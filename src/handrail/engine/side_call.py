@@ -13,6 +13,7 @@ from handrail.models.base import Model, Request
 from handrail.models.reading import Answer, Collector
 from handrail.protocol.errors import ModelProblem
 from handrail.protocol.events import SideAnswered, SideAsked
+from handrail.protocol.events.context import Purpose
 from handrail.protocol.ids import new_id
 from handrail.protocol.upcast import is_storable
 from handrail.protocol.values import Role, Usage
@@ -30,11 +31,11 @@ class SideCall(NamedTuple):
     role: Role
     cost: Cost
 
-    async def ask(self, request: Request) -> SideAnswered:
+    async def ask(self, request: Request, purpose: Purpose = "summary") -> SideAnswered:
         """The answer, or the problem; asked once, because nothing waits for it that cannot do without."""
         asked = SideAsked(
             request_id=new_id("r"),
-            purpose="summary",
+            purpose=purpose,
             model=self.model.name,
             role=self.role,
             prompt_bytes=request_bytes(request),

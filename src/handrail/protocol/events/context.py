@@ -5,6 +5,8 @@ from typing import Literal
 from handrail.protocol.events.base import EventBase
 from handrail.protocol.values import Kept, Role, Usage
 
+Purpose = Literal["summary", "breakout", "batch"]
+
 
 class Compacted(EventBase):
     """Events up to `upto` are shown to the model as `summary`; the log keeps them."""
@@ -33,7 +35,7 @@ class SideAsked(EventBase):
 
     type: Literal["side_asked"] = "side_asked"
     request_id: str
-    purpose: Literal["summary", "breakout", "batch"]
+    purpose: Purpose
     model: str
     role: Role = "main"
     prompt_bytes: int = 0

@@ -1,0 +1,55 @@
+"""What later turns are told of runs that are over."""
+
+from typing import NamedTuple
+
+from handrail.context.budget import shown_characters
+from handrail.sessions.state import Cut, State
+
+HEAD = "[Runs in this session that are over, summarised by Handrail:]"
+MOST, SHARE = 7_500, 10
+"""Characters, and the part of the window."""
+
+
+class RunPart(NamedTuple):
+    """What goes with a message, and the runs that it tells of."""
+
+    text: str = ""
+    runs: tuple[str, ...] = ()
+
+
+def new_runs(state: State, window: int) -> RunPart:
+    """Of runs that no message which the model is shown has told of yet."""
+    found = [
+        run
+        for run in state.runs.ended
+        if run.seq > state.cut.upto
+        and not state.is_aside(run.seq)
+        and (not run.told or state.is_aside(run.told))
+    ]
+    if not found:
+        return RunPart()
+    return RunPart(_block([run.summary for run in found], window), tuple(run.run_id for run in found))
+
+
+def with_runs(state: State, window: int) -> Cut:
+    """Where compaction stands, with the runs that it would have lost: each request tells of them."""
+    older = [run for run in state.runs.ended if run.seq <= state.cut.upto and not state.is_aside(run.seq)]
+    if not older:
+        return state.cut
+    summary = f"{state.cut.summary}\n\n{_block([run.summary for run in older], window)}"
+    cut = state.cut
+    return Cut(upto=cut.upto, summary=summary, compaction_id=cut.compaction_id, kept=cut.kept)
+
+
+def _block(summaries: list[str], window: int) -> str:
+    """The latest count most where there is little room."""
+    room = shown_characters(window, most=MOST, share=SHARE)
+    kept: list[str] = []
+    for summary in reversed(summaries):
+        room -= len(summary)
+        if room < 0 and kept:
+            break
+        kept.insert(0, summary)
+    left = len(summaries) - len(kept)
+    more = f"\n[{left} earlier left out.]" if left else ""
+    return "\n\n".join([f"{HEAD}{more}", *kept])

@@ -1,0 +1,86 @@
+"""What comes next in a run: a pure function of its pipeline and its state, so that any process can go on."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from handrail.engine.pipeline.definition import Failed, Gate, Pause, Pipeline, Repair, Stage, Verdict
+from handrail.sessions.run_state import RunState
+
+
+class Do(NamedTuple):
+    """Do the stage, or go on with it where it is open."""
+
+    stage: Stage
+
+
+class Flawed(NamedTuple):
+    """A gate found the output of the stage wanting."""
+
+    stage: Stage
+    gate: Gate
+    issues: tuple[str, ...]
+
+
+class Redo(NamedTuple):
+    unit: Repair
+    number: int
+
+
+class Stop(NamedTuple):
+    """Pause here."""
+
+    pause: Pause
+
+
+class Complete(NamedTuple):
+    pass
+
+
+class Fail(NamedTuple):
+    detail: str
+
+
+Next = Do | Flawed | Redo | Stop | Complete | Fail
+Judge = Callable[[Stage, Gate], Verdict]
+
+
+def following(pipeline: Pipeline, run: RunState, judge: Judge) -> Next:
+    """The one thing to do now."""
+    match run.step:
+        case "open" if run.open:
+            return Do(pipeline.stage(run.open.stage))
+        case "done":
+            return _after(pipeline, run, judge)
+        case "flawed":
+            return _mended(pipeline, run)
+        case "resumed":
+            return _next(pipeline, run)
+        case _:
+            return Do(pipeline.stage(run.start) if run.start else pipeline.stages[0])
+
+
+def _after(pipeline: Pipeline, run: RunState, judge: Judge) -> Next:
+    stage = pipeline.stage(run.last)
+    for gate in stage.gates:
+        verdict = judge(stage, gate)
+        if isinstance(verdict, Failed):
+            return Flawed(stage, gate, verdict.issues)
+    pause = pipeline.pause_after(stage.name)
+    return Stop(pause) if pause else _next(pipeline, run)
+
+
+def _next(pipeline: Pipeline, run: RunState) -> Next:
+    stage = pipeline.after(run.last)
+    return Do(stage) if stage else Complete()
+
+
+def _mended(pipeline: Pipeline, run: RunState) -> Next:
+    """Once more from the start of the repair unit, or the end where there is none or it was tried enough."""
+    stage = pipeline.stage(run.flawed)
+    unit = pipeline.repair_of(stage.name)
+    done = run.repairs.get(unit.first, 0) if unit else 0
+    repairs = any(gate.check == run.gate and gate.fails == "repair" for gate in stage.gates)
+    if unit and repairs and done < unit.times:
+        return Redo(unit, done + 1)
+    tried = f" after {done} of {unit.times} repairs" if unit and repairs else ""
+    return Fail(f"{stage.name} did not pass {run.gate}{tried}: {'; '.join(run.issues)}")

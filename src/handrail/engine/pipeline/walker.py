@@ -1,0 +1,173 @@
+"""The walker: does what comes next in a run, until it has ended or waits for the user."""
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from handrail.engine.ending import Ending
+from handrail.engine.pipeline.definition import Catalogue, Gate, Output, Outputs, Pipeline, Stage, Verdict
+from handrail.engine.pipeline.ends import run_end
+from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Redo, Stop, following
+from handrail.engine.pipeline.outputs import completed, outputs_of
+from handrail.engine.pipeline.pausing import listed, paused
+from handrail.protocol.errors import BudgetReached, LostHold, ModelProblem
+from handrail.protocol.events import Event, GateFailed, RunRepaired, RunStarted, StageStarted
+from handrail.protocol.ids import new_id
+from handrail.sessions.handle import Session
+from handrail.sessions.run_state import OpenStage, RunState
+
+ANSWERED = Ending("answered")
+WAITS = Ending("waiting", "The run is paused and waits for your word.")
+
+
+class Done(NamedTuple):
+    """What a stage came to: how the turn would end with it, and what later stages are given."""
+
+    ending: Ending
+    output: Output
+
+
+class Performer(Protocol):
+    """Does the work of a stage."""
+
+    async def perform(self, stage: Stage, run: RunState, outputs: Outputs) -> Done: ...
+
+
+class Walked(NamedTuple):
+    """How the turn ends, and what is to be committed together with that."""
+
+    ending: Ending
+    events: Sequence[Event]
+    blobs: Sequence[bytes]
+
+
+def begun(pipeline: Pipeline, turn_id: str, question: str) -> list[Event]:
+    """The events that begin a run, to be committed with those of its turn."""
+    run_id = new_id("run")
+    started = RunStarted(
+        run_id=run_id,
+        turn_id=turn_id,
+        pipeline=pipeline.name,
+        question="" if pipeline.conversational else question,
+        conversational=pipeline.conversational,
+    )
+    return [started, _started(run_id, pipeline.stages[0])]
+
+
+def _started(run_id: str, stage: Stage) -> StageStarted:
+    text = stage.prompt if stage.kind == "work" else ""
+    return StageStarted(run_id=run_id, stage_id=new_id("st"), stage=stage.name, kind=stage.kind, text=text)
+
+
+class Walker:
+    """Walks one run. All it knows is in the session's state, so any process can go on with it."""
+
+    def __init__(
+        self, session: Session, catalogue: Catalogue, pipeline: Pipeline, performer: Performer
+    ) -> None:
+        self._session = session
+        self._catalogue = catalogue
+        self._pipeline = pipeline
+        self._performer = performer
+        self._new: list[Event] = []
+        self._blobs: list[bytes] = []
+        self._run = self._folded()
+
+    async def walk(self) -> Walked:
+        """Go on until the run has ended, or waits for the user."""
+        try:
+            ending = await self._until_ended()
+        except BudgetReached as problem:
+            ending = Ending("budget", str(problem))
+        except ModelProblem as problem:
+            ending = Ending("failed", str(problem))
+        events = [*self._new, *run_end(self._run, self._stored, ending, self._words(ending))]
+        return Walked(ending, events, self._blobs)
+
+    async def _until_ended(self) -> Ending:
+        ending = ANSWERED
+        while True:
+            match following(self._pipeline, self._run, self._judge):
+                case Do(stage):
+                    ending = await self._do(stage)
+                    if ending.reason != "answered":
+                        return ending
+                case Flawed(stage, gate, issues):
+                    self._note(self._flaw(stage, gate, issues))
+                case Redo(unit, number):
+                    run_id, (first, last, _) = self._run.run_id, unit
+                    self._note(RunRepaired(run_id=run_id, first=first, last=last, number=number))
+                case Stop(pause):
+                    self._note(paused(pause, self._run, self._outputs, self._catalogue))
+                    return WAITS
+                case Complete():
+                    return ending
+                case Fail(detail):
+                    return Ending("failed", detail)
+
+    async def _do(self, stage: Stage) -> Ending:
+        """Do a stage, or go on with it where it is open; what it came to is noted."""
+        if self._run.open is None:
+            self._note(_started(self._run.run_id, stage))
+        self._commit()
+        done = await self._performer.perform(stage, self._run, self._outputs)
+        self._run = self._folded()
+        if done.ending.reason == "answered":
+            event, blobs = completed(self._run, self._open, done.output)
+            self._note(event)
+            self._blobs += blobs
+        return done.ending
+
+    def _flaw(self, stage: Stage, gate: Gate, issues: tuple[str, ...]) -> GateFailed:
+        return GateFailed(
+            run_id=self._run.run_id,
+            stage_id=self._run.stages[stage.name].stage_id,
+            stage=stage.name,
+            gate=gate.check,
+            issues=issues,
+        )
+
+    def _judge(self, stage: Stage, gate: Gate) -> Verdict:
+        outputs = self._outputs
+        return self._catalogue.checks[gate.check](outputs[stage.name], outputs)
+
+    def _words(self, ending: Ending) -> str:
+        """What the user is shown at the end."""
+        if ending.reason != "answered" or self._pipeline.conversational:
+            return ""
+        outputs = self._outputs
+        named = self._catalogue.words.get(self._pipeline.ends)
+        return named(outputs) if named else listed(outputs[self._run.last])
+
+    # What is noted becomes a fact with the next commit: before the next effect, or with the end of the turn.
+
+    def _note(self, event: Event) -> None:
+        self._new.append(event)
+        self._run.apply(event)
+
+    def _commit(self) -> None:
+        if self._new:
+            self._session.append(*self._new, blobs=self._blobs)
+            self._new, self._blobs = [], []
+            self._run = self._folded()
+
+    def _folded(self) -> RunState:
+        run = self._session.state.run
+        if run is None:
+            raise LostHold(f"The run of session {self._session.id} was ended by another process.")
+        return copy.deepcopy(run)
+
+    @property
+    def _open(self) -> OpenStage:
+        if self._run.open is None:
+            raise LostHold(f"The run of session {self._session.id} was ended by another process.")
+        return self._run.open
+
+    @property
+    def _outputs(self) -> Outputs:
+        return outputs_of(self._run, self._stored)
+
+    def _stored(self, sha256: str) -> bytes | None:
+        new = {hashlib.sha256(blob).hexdigest(): blob for blob in self._blobs}
+        return new.get(sha256) or self._session.log.blob(sha256)

@@ -1,0 +1,1 @@
+"""Pipelines: what becomes of a message, as data."""
