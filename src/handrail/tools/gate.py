@@ -202,7 +202,8 @@ class Gate:
 
     async def _perform(self, call: ToolCall, wanted: Wanted, facts: Facts) -> ToolFinished:
         turn_id = wanted.work.turn_id
-        self._session.append(started(call, turn_id, facts, wanted.summary))
+        stage_id = self._session.state.stage_id
+        self._session.append(started(call, turn_id, facts, wanted.summary, stage_id=stage_id))
         began = time.monotonic()
         with wanted.work.held:
             try:
@@ -222,7 +223,10 @@ class Gate:
         self, calls: Sequence[tuple[ToolCall, Wanted]], tool: "ChangeTogether", work: Work, facts: Facts
     ) -> None:
         """Make the changes of all calls, and commit how each of them ended at once."""
-        self._session.append(*(started(call, work.turn_id, facts, one.summary) for call, one in calls))
+        stage_id = self._session.state.stage_id
+        self._session.append(
+            *(started(call, work.turn_id, facts, one.summary, stage_id=stage_id) for call, one in calls)
+        )
         began = time.monotonic()
         with work.held:
             try:
@@ -233,7 +237,8 @@ class Gate:
             ends: list[ToolFinished] = []
             for (call, one), outcome in zip(calls, outcomes, strict=True):
                 told = without(self._secrets, self._with_notes(call, one, outcome))
-                ends.append(finished(call, work.turn_id, told, seconds=time.monotonic() - began))
+                seconds = time.monotonic() - began
+                ends.append(finished(call, work.turn_id, told, seconds=seconds, apart=False))
                 events += [*told.events, ends[-1]]
             self._session.append(*events, settle=[call.id for call, _ in calls])
         if self._hooks:
@@ -265,6 +270,6 @@ class Gate:
     def _finish(self, call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) -> ToolFinished:
         outcome = without(self._secrets, outcome)
         blobs = [each for each in (outcome.output, *(image.data for image in outcome.images)) if each]
-        end = finished(call, turn_id, outcome, seconds=seconds)
+        end = finished(call, turn_id, outcome, seconds=seconds, apart=self._session.state.is_apart)
         self._session.append(*outcome.events, end, blobs=blobs, settle=[call.id])
         return end

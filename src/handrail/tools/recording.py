@@ -12,7 +12,7 @@ from handrail.tools.base import Outcome, error_json
 from handrail.tools.secrets import Secrets
 
 
-def started(call: ToolCall, turn_id: str, facts: Facts, summary: str) -> ToolStarted:
+def started(call: ToolCall, turn_id: str, facts: Facts, summary: str, *, stage_id: str) -> ToolStarted:
     return ToolStarted(
         turn_id=turn_id,
         call_id=call.id,
@@ -20,10 +20,11 @@ def started(call: ToolCall, turn_id: str, facts: Facts, summary: str) -> ToolSta
         arguments=call.arguments,
         kind=kind_of(facts),
         summary=summary,
+        stage_id=stage_id,
     )
 
 
-def finished(call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) -> ToolFinished:
+def finished(call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float, apart: bool) -> ToolFinished:
     return ToolFinished(
         turn_id=turn_id,
         call_id=call.id,
@@ -37,6 +38,7 @@ def finished(call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) 
         files=outcome.files,
         images=tuple(each.image for each in outcome.images),
         seconds=seconds,
+        apart=apart,
     )
 
 
