@@ -1,10 +1,11 @@
 """A real session in a folder, a gate before it, and a user who answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from handrail.config.hooks import Hook
 from handrail.protocol.events import (
     Answered,
     ApprovalAnswered,
@@ -22,6 +23,7 @@ from handrail.protocol.values import Mode, ToolCall
 from handrail.sessions.handle import Session, recorded
 from handrail.storage.recovery import open_log
 from handrail.tools.gate import Gate
+from handrail.tools.hooks import Hooks
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.toolbox import Toolbox
@@ -132,6 +134,7 @@ def open_bench(
     secrets: Secrets = NO_SECRETS,
     sandbox: Sandbox | None = None,
     keep_entry: Callable[[str], None] = lambda _entry: None,
+    hooks: Sequence[Hook] = (),
 ) -> Bench:
     """A workspace `folder/work`, a log beside it, and a gate between the two."""
     root = folder / "work"
@@ -149,5 +152,6 @@ def open_bench(
         answerable=answerable,
         secrets=secrets,
         keep_entry=keep_entry,
+        hooks=Hooks(hooks, session, root, secrets) if hooks else None,
     )
     return Bench(session, workspace, user, gate, "t_1")
