@@ -1,0 +1,1 @@
+"""Which pipeline a message goes to."""

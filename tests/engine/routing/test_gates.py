@@ -1,0 +1,92 @@
+"""Where a message goes, once rules and model have spoken: a row of the specification each."""
+
+import pytest
+
+from handrail.engine.routing.decision import RouterDecision, Where
+from handrail.engine.routing.gates import (
+    ASK_BACK,
+    Thresholds,
+    by_rules,
+    by_selection,
+    gated,
+    without_answer,
+)
+from handrail.engine.routing.rules import Sign
+
+FILES = {"files": ["cart.py"]}
+OPEN = Where(completed=False)
+
+ROWS = [
+    # said, confidence, entities, where, put as a question -> goes to
+    ("agent", 0.44, {}, None, False, "clarify"),
+    ("agent", 0.44, FILES, None, False, "clarify"),
+    ("chat", 0.20, {}, None, False, "clarify"),
+    ("agent", 0.45, {}, None, False, "chat"),
+    ("agent", 0.70, {}, None, False, "chat"),
+    ("tasks", 0.60, {}, None, False, "chat"),
+    ("chat", 0.60, {}, None, False, "chat"),
+    ("agent", 0.60, FILES, None, False, "agent"),
+    ("tasks", 0.60, {}, OPEN, False, "tasks"),
+    ("tasks", 0.60, {}, Where(), False, "chat"),
+    ("agent", 0.60, {"files": []}, None, False, "chat"),
+    ("agent", 0.71, {}, None, False, "agent"),
+    ("tasks", 0.90, {}, None, False, "tasks"),
+    ("clarify", 0.95, {}, None, False, "clarify"),
+    ("clarify", 0.60, FILES, None, False, "clarify"),
+    ("agent", 0.86, {}, None, True, "chat"),
+    ("agent", 0.99, {}, None, True, "chat"),
+    ("agent", 0.99, FILES, None, True, "agent"),
+    ("tasks", 0.99, {}, OPEN, True, "tasks"),
+]
+
+
+@pytest.mark.parametrize(("said", "confidence", "entities", "where", "question", "goes"), ROWS)
+def test_confidence_decides_how_far_a_decision_carries(
+    *,
+    said: str,
+    confidence: float,
+    entities: dict[str, list[str]],
+    where: Where | None,
+    question: bool,
+    goes: str,
+) -> None:
+    decision = RouterDecision.model_validate(
+        {"decision": said, "confidence": confidence, "entities": entities, "where": where}
+    )
+
+    assert gated(decision, question=question, thresholds=Thresholds()).decision == goes
+
+
+def test_thresholds_are_the_users() -> None:
+    decision = RouterDecision(decision="agent", confidence=0.6)
+
+    careful = gated(decision, question=False, thresholds=Thresholds(clarify_below=0.65))
+    bold = gated(decision, question=False, thresholds=Thresholds(act_above=0.55))
+
+    assert (careful.decision, bold.decision) == ("clarify", "agent")
+
+
+def test_a_clarify_always_has_a_question_to_answer() -> None:
+    silent = gated(RouterDecision(decision="chat", confidence=0.1), question=False, thresholds=Thresholds())
+    asked = RouterDecision(decision="clarify", confidence=0.9, question="Which of the two?")
+
+    assert silent.question == ASK_BACK
+    assert [option.id for option in silent.options] == ["chat", "agent", "tasks"]
+    assert gated(asked, question=False, thresholds=Thresholds()).question == "Which of the two?"
+
+
+def test_a_selection_goes_straight_to_the_task_list_with_its_filter() -> None:
+    assert by_selection(OPEN) == RouterDecision(decision="tasks", confidence=1.0, where=OPEN)
+
+
+@pytest.mark.parametrize(
+    ("wish", "goes"), [("tasks", "tasks"), ("work", "chat"), ("ask", "chat"), ("", "chat")]
+)
+def test_without_a_readable_decision_nothing_is_done_unasked(wish: str, goes: str) -> None:
+    decision = without_answer(Sign(wish, sure=False, why=""))  # type: ignore[arg-type]
+
+    assert (decision.decision, decision.confidence) == (goes, 0.0)
+
+
+def test_rules_that_are_not_sure_decide_nothing() -> None:
+    assert by_rules(Sign("work", sure=False, why="")) is None

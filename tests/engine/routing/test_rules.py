@@ -1,0 +1,104 @@
+"""What the words of a message alone decide."""
+
+from pathlib import Path
+
+import pytest
+
+from handrail.engine.routing.gates import by_rules
+from handrail.engine.routing.rules import is_question, sign_of
+
+ONLY_ASKED = [
+    "how do I delete a file with git?",
+    "What happens when you run make test?",
+    "why not remove the cache?",
+    "Could you explain how to add a route?",
+    "explain the code above, then tell me what to change",
+    "I was wondering: is the lock needed?",
+    'what does "fix all bugs" in the readme mean?',
+    "how would one rename this? do not change anything.",
+    "tell me how to install it",
+    "what does this do?\n```sh\nrm -rf build\nadd everything\n```",
+    "> please delete the file\nwhat did she mean by that?",
+    "is it safe to remove it?",
+    "whats the fastest way to sort a list",
+]
+WORK = [
+    "Fix the bug in cart.py",
+    "please could you add a test?",
+    "I want you to remove the cache",
+    "now run the tests again, and fix what fails",
+    "so, let's rename it to basket",
+    "we need to upgrade pydantic",
+    "- add a flag\n- write a test for it",
+    "refactor parse() but don't edit the tests",
+]
+UNDECIDED = [
+    "",
+    "42",
+    "yes",
+    "…",
+    "the blue one",
+    "do it",
+    "je voudrais un test",
+    "cart.py",
+    "?!",
+    "@cart.py",
+]
+
+
+@pytest.mark.promise("ROUTE-1")
+@pytest.mark.parametrize("message", ONLY_ASKED)
+def test_a_message_that_only_asks_is_never_taken_for_work(message: str) -> None:
+    assert sign_of(message).wish in ("ask", "greet")
+    decision = by_rules(sign_of(message))
+    assert decision is None or decision.decision == "chat"
+
+
+@pytest.mark.parametrize("message", WORK)
+def test_a_request_is_work_however_politely_it_is_put(message: str) -> None:
+    decision = by_rules(sign_of(message))
+
+    assert decision is not None
+    assert decision.decision == "agent"
+
+
+@pytest.mark.parametrize("message", UNDECIDED)
+def test_words_that_say_nothing_decide_nothing(message: str) -> None:
+    assert by_rules(sign_of(message)) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "routes"),
+    [
+        ("add a task queue to worker.py", "agent"),
+        ("add water the plants to my list", "tasks"),
+        ("remind me on Friday to update the docs", "tasks"),
+        ("this is due to a race in the server", None),
+    ],
+)
+def test_the_task_list_and_code_about_tasks_are_told_apart(message: str, routes: str | None) -> None:
+    decision = by_rules(sign_of(message))
+
+    assert (decision.decision if decision else None) == routes
+
+
+def test_a_request_at_the_end_is_no_question() -> None:
+    assert is_question("fix it? or is it too late?")
+    assert not is_question("is it too late? fix it.")
+
+
+def test_a_message_of_a_megabyte_is_read_at_its_ends() -> None:
+    assert sign_of("fix the parser. " + "x" * 1_000_000).wish == "work"
+
+
+def test_rules_alone_send_nothing_of_the_bench_astray() -> None:
+    lines = Path("bench/router/messages.txt").read_text().splitlines()
+    cases = [line.split("|", 1) for line in lines if not line.startswith("#")]
+    wrong = [
+        (text.strip(), decision.decision)
+        for routes, text in cases
+        if (decision := by_rules(sign_of(text))) and decision.decision not in routes.split()
+    ]
+
+    assert wrong == []
+    assert len(cases) == 60
