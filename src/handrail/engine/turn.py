@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from handrail.context.assemble import assemble
 from handrail.context.images import Stored
@@ -20,6 +21,9 @@ from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.gate import Gate
 from handrail.tools.secrets import Secrets
+
+if TYPE_CHECKING:
+    from handrail.tools.hooks import Hooks
 
 
 class Turn:
@@ -40,6 +44,7 @@ class Turn:
         compacting: Compacting,
         stored: Stored,
         settle: Callable[[], Awaitable[None]],
+        hooks: "Hooks | None" = None,
     ) -> None:
         """`settle` does what is to be done with what was changed, before the turn counts as ended."""
         self.session = session
@@ -54,6 +59,7 @@ class Turn:
         self.compacting = compacting
         self.stored = stored
         self.settle = settle
+        self.hooks = hooks
         self.began = time.monotonic()
         self.waited_before = session.state.turn.waited if session.state.turn else 0.0
 
@@ -66,7 +72,11 @@ class Turn:
 
     async def _answer(self) -> Ending:
         try:
-            return await self._until_answered()
+            if self.hooks is None:
+                return await self._until_answered()
+            from handrail.engine.hooked_end import until_let_end
+
+            return await until_let_end(self.hooks, self.session, self._until_answered)
         except ModelProblem as problem:
             return Ending("failed", str(problem))
 
