@@ -174,4 +174,3 @@ def _ended(pattern: Spelled, places: frozenset[Place]) -> bool:
         if name is not None and used == len(name):
             return True
     return False
-

@@ -5,6 +5,7 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,6 +32,13 @@ def remove_scratch(folder: Path) -> None:
     if folder.exists():
         _open_up(folder)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_empty(folders: Iterable[str]) -> None:
+    """Remove those of the folders that hold nothing."""
+    for folder in folders:
+        with suppress(OSError):
+            os.rmdir(folder)
 
 
 def _open_up(folder: Path) -> None:

@@ -39,6 +39,7 @@ class Approving:
                 why=f"{ask.reason}{changed}",
                 key=wanted.key,
                 entry=entry_of(facts),
+                intent=facts.intent.id if facts.intent else "",
             )
         )
         match answer.decision:

@@ -47,6 +47,10 @@ class Unasked(NamedTuple):
     network: bool
     git: bool
     """Its git commands run hardened."""
+    code: bool
+    """It runs code of the workspace."""
+    named: bool
+    """The user has put it on the list."""
 
 
 class Work(Record):
@@ -70,6 +74,8 @@ class Work(Record):
     """What commands do not get."""
     confirmed: bool = False
     """The user said yes to what the tool's `confirmation` named."""
+    answerable: bool = True
+    """Somebody is there who can be asked."""
     unasked: Unasked | None = None
     """Of a command that the rules let through."""
 

@@ -1,7 +1,9 @@
 """The environment of the programs we start: the user's, without what looks like a secret."""
 
+import os
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 SECRET_NAME = re.compile(
     r"API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_KEY$|TOKEN|SECRET|CREDENTIAL|(^|_)PAT$"
@@ -19,6 +21,20 @@ def without_secrets(environ: Mapping[str, str], also: Collection[str] = ()) -> d
     """What a command gets of the environment; `also` are names of variables that are secret too."""
     kept = {name: value for name, value in environ.items() if name not in also and not is_secret(name, value)}
     return kept | QUIET
+
+
+def without_folders_of(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which no file of the workspace is what the name of a program means."""
+    inside = os.path.realpath(root)
+    kept = [
+        folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if _elsewhere(folder, inside)
+    ]
+    return {**environ, "PATH": os.pathsep.join(kept) or os.defpath}
+
+
+def _elsewhere(folder: str, root: str) -> bool:
+    # An empty one, `.` and any other that is not absolute mean the folder in which a program is started.
+    return os.path.isabs(folder) and not Path(os.path.realpath(folder)).is_relative_to(root)
 
 
 def is_secret(name: str, value: str) -> bool:

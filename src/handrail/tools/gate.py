@@ -23,10 +23,20 @@ from handrail.tools.base import Outcome, Work, error_json
 from handrail.tools.clip import head_and_tail
 from handrail.tools.gathering import Gathering, Tools, Wanted, decided, file_of
 from handrail.tools.ports import Asker
-from handrail.tools.recording import failed, finished, refusal, refusals, refused, started, without
+from handrail.tools.recording import (
+    failed,
+    finished,
+    refusal,
+    refusals,
+    refused,
+    started,
+    with_intent,
+    without,
+)
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.unasked import unasked
 from handrail.workspace.files import Workspace
+from handrail.workspace.intents.intent_file import IntentFile
 
 if TYPE_CHECKING:
     from handrail.tools.hooks import Hooks
@@ -59,6 +69,7 @@ class Gate:
         shown_characters: int = 16_000,
         secrets: Secrets = NO_SECRETS,
         hooks: "Hooks | None" = None,
+        intents: IntentFile | None = None,
     ) -> None:
         self._session = session
         self._toolbox = toolbox
@@ -74,6 +85,7 @@ class Gate:
             answerable=answerable,
             shown_characters=shown_characters,
             secrets=secrets,
+            intents=intents,
         )
         self._keep_entry = keep_entry
         self._approving = Approving(asker, self._allow)
@@ -236,7 +248,7 @@ class Gate:
             events: list[Event] = []
             ends: list[ToolFinished] = []
             for (call, one), outcome in zip(calls, outcomes, strict=True):
-                told = without(self._secrets, self._with_notes(call, one, outcome))
+                told = self._told(self._with_notes(call, one, outcome))
                 seconds = time.monotonic() - began
                 ends.append(finished(call, work.turn_id, told, seconds=seconds, apart=False))
                 events += [*told.events, ends[-1]]
@@ -267,8 +279,12 @@ class Gate:
         content = f"{error_json(error)}\nOutput so far:\n{output}" if output else error_json(error)
         return Outcome("cancelled", content, shown=output, status="cancelled", error=error)
 
+    def _told(self, outcome: Outcome) -> Outcome:
+        """The outcome as it may be stored: without secrets, a refusal with the intent that was active."""
+        return without(self._secrets, with_intent(outcome, self._session.state.intent))
+
     def _finish(self, call: ToolCall, turn_id: str, outcome: Outcome, *, seconds: float) -> ToolFinished:
-        outcome = without(self._secrets, outcome)
+        outcome = self._told(outcome)
         blobs = [each for each in (outcome.output, *(image.data for image in outcome.images)) if each]
         end = finished(call, turn_id, outcome, seconds=seconds, apart=self._session.state.is_apart)
         self._session.append(*outcome.events, end, blobs=blobs, settle=[call.id])

@@ -17,12 +17,14 @@ from handrail.protocol.values import Mode, ToolCall, Value
 from handrail.sessions.handle import Session
 from handrail.tools.addresses import is_written
 from handrail.tools.base import Tool, Work
+from handrail.tools.intent_facts import active_intent
 from handrail.tools.path_facts import path_facts
 from handrail.tools.reading_arguments import read_arguments
 from handrail.tools.recording import refused
 from handrail.tools.said import user_texts
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.workspace.files import Workspace
+from handrail.workspace.intents.intent_file import IntentFile
 from handrail.workspace.places import Place
 
 
@@ -75,6 +77,7 @@ class Gathering:
         answerable: bool = True,
         shown_characters: int = 16_000,
         secrets: Secrets = NO_SECRETS,
+        intents: IntentFile | None = None,
     ) -> None:
         self._session = session
         self._workspace = workspace
@@ -85,6 +88,7 @@ class Gathering:
         self._answerable = answerable
         self._shown_characters = shown_characters
         self._secrets = secrets
+        self._intents = intents or IntentFile(workspace)
 
     def allow(self, entry: str) -> None:
         """Let commands of the entry through from now on."""
@@ -104,6 +108,7 @@ class Gathering:
             ExitStack(),
             shown_characters=self._shown_characters,
             secrets=self._secrets,
+            answerable=self._answerable,
         )
         return self.resolved(Wanted(tool, read_arguments(call, tool.arguments), work))
 
@@ -129,12 +134,15 @@ class Gathering:
 
     def facts(self, wanted: Wanted) -> Facts:
         tool, about = wanted.tool, wanted.tool.about(wanted.arguments)
+        intent = active_intent(self._intents, self._session.state.intent)
         return Facts(
             tool=tool.name,
             action=tool.action,
             mode=self._session.state.mode,
             path=_path_facts(wanted.work, place, tool.action) if (place := wanted.work.place) else None,
             command=wanted.command,
+            intent=intent.facts,
+            scope=intent.scope,
             confined=wanted.confined,
             network=about.network,
             url_from_user=about.url is not None and is_written(about.url, user_texts(self._session)),

@@ -60,6 +60,16 @@ def without(secrets: Secrets, outcome: Outcome) -> Outcome:
     )
 
 
+def with_intent(outcome: Outcome, intent_id: str) -> Outcome:
+    """The outcome whose refusal names the intent that was active."""
+    before = outcome.error
+    if before is None or not intent_id or before.intent_id:
+        return outcome
+    error = before.model_copy(update={"intent_id": intent_id})
+    content = outcome.content.replace(error_json(before), error_json(error), 1)
+    return outcome.changed(error=error, content=content)
+
+
 @contextmanager
 def refusals(tool: str) -> Iterator[None]:
     """Turn a path that cannot be used into the refusal that model, log and screen see."""

@@ -5,7 +5,8 @@ import hashlib
 import os
 import re
 import signal
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
 from pydantic import Field
@@ -17,7 +18,7 @@ from handrail.sessions.live import Live
 from handrail.tools.base import About, Outcome, Tool, Work
 from handrail.tools.clip import plain
 from handrail.tools.editing import TodoId
-from handrail.tools.environment import without_secrets
+from handrail.tools.environment import without_folders_of, without_secrets
 from handrail.tools.git import quiet_git, without_filters
 from handrail.tools.output import Output
 from handrail.tools.process import Ended, run_process
@@ -25,9 +26,13 @@ from handrail.tools.sandbox.closed import changed_files, closed_files
 from handrail.tools.sandbox.places import Ground
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.tools.sandbox.surveyed import new_repositories, surveyed
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.shell_parsing import parse
 from handrail.tools.watching import Told, Watch
+
+if TYPE_CHECKING:
+    from handrail.workspace.index import StatIndex
 
 MODEL_LIMIT = 3_000
 SCREEN_LIMIT = 5_000
@@ -95,34 +100,43 @@ class Run(Tool[RunArguments]):
         environ = quiet_git(environ) if git else environ
         if unasked and unasked.git:
             environ = await without_filters(work.workspace.root, environ)
-        ground = Ground(work.workspace.root, work.workspace.state_folders, environ, git=git)
+        if unasked and not unasked.code:
+            environ = without_folders_of(work.workspace.root, environ)
         words = ["bash", "-c", unasked.text if unasked else arguments.command]
-        before = {} if protection.git else closed_files(ground.workspace)
-        async with (
-            self._watched(work).around(work, one_line(arguments.command)) as told,
-            self._sandbox.confine(words, ground, network=network) as confined,
-        ):
-            ended = await run_process(
-                confined.words,
-                folder=ground.workspace,
-                environment=confined.environ,
-                timeout=arguments.timeout,
-                take=take,
-            )
+        async with self._watched(work).around(work, one_line(arguments.command)) as told:
+            ground = ground_of(work, environ, told.before, git=git)
+            before = closed_files(ground)
+            async with self._sandbox.confine(words, ground, network=network) as confined:
+                ended = await run_process(
+                    confined.words,
+                    folder=ground.workspace,
+                    environment=confined.environ,
+                    timeout=arguments.timeout,
+                    take=take,
+                )
         if protection.name == "bubblewrap":
             # What is in the group after the end is bubblewrap itself; what the command left, it has told.
             ended = ended._replace(code=signal_of(ended.code), left_running=False)
         output.change(work.secrets.hide_bytes)
         outcome = outcome_of(ended, output, arguments.timeout)
         outcome = with_note(outcome, NO_HOOKS) if git and outcome.status == "ok" else outcome
-        if not protection.git:
-            outcome = with_opened(outcome, changed_files(before, closed_files(ground.workspace)))
+        opened = changed_files(before, closed_files(ground))
+        opened += new_repositories(told.before, told.after) if unasked else []
+        outcome = with_opened(outcome, opened)
         return with_changes(with_sandbox(outcome, protection, network=network), told)
 
     def _watched(self, work: Work) -> Watch:
         if self._watch is None or self._watch.workspace.root != work.workspace.root:
             self._watch = Watch(work.workspace)
         return self._watch
+
+
+def ground_of(work: Work, environ: Mapping[str, str], before: "StatIndex", *, git: bool) -> Ground:
+    """Where the command works; what only the user's word opens is closed where nobody was asked."""
+    found = surveyed(before)
+    secrets = found.secrets if work.unasked and not work.unasked.named else ()
+    root, state = work.workspace.root, work.workspace.state_folders
+    return Ground(root, state, environ, git=git, repositories=found.repositories, secrets=secrets)
 
 
 class Screen:

@@ -13,6 +13,7 @@ from handrail.tools.reading import Read
 from handrail.tools.running import Run
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.talking import AskUser, Todos
+from handrail.workspace.intents.intent_file import IntentFile
 
 READS_ONLY: tuple[Mode, ...] = ("explore", "plan")
 
@@ -20,8 +21,11 @@ READS_ONLY: tuple[Mode, ...] = ("explore", "plan")
 class Toolbox:
     """A fixed set of tools in a fixed order, so that a model is told of them in the same bytes every time."""
 
-    def __init__(self, sandbox: Sandbox | None = None) -> None:
+    def __init__(self, sandbox: Sandbox | None = None, intents: IntentFile | None = None) -> None:
+        """With `intents`, in a workspace that has some, there are also the tools for them."""
         sandbox = sandbox or Sandbox()
+        self._intents = intents
+        self._for_intents: dict[str, Tool[Any]] = {}
         self.run_tool = Run(sandbox)
         diagnosing = Diagnosing(sandbox)
         tools: list[Tool[Any]] = [
@@ -43,14 +47,24 @@ class Toolbox:
         self._specs = {name: tool.spec() for name, tool in self._tools.items()}
 
     def find(self, name: str) -> Tool[Any] | None:
-        return self._tools.get(name)
+        return self._tools.get(name) or self._intent_tools().get(name)
 
     def names(self, mode: Mode) -> list[str]:
         """Tools that can be of use in a mode."""
-        return [
-            name for name, tool in self._tools.items() if mode not in READS_ONLY or tool.action != "write"
-        ]
+        tools = self._tools | self._intent_tools()
+        return [name for name, tool in tools.items() if mode not in READS_ONLY or tool.action != "write"]
 
     def specs(self, mode: Mode) -> tuple[ToolSpec, ...]:
         """What a model is told in a mode."""
         return tuple(self._specs[name] for name in self.names(mode))
+
+    def _intent_tools(self) -> dict[str, Tool[Any]]:
+        if self._intents is None or self._intents.now() is None:
+            return {}
+        if not self._for_intents:
+            from handrail.tools.intents import RequestScope, SelectIntent
+
+            tools: list[Tool[Any]] = [SelectIntent(self._intents), RequestScope(self._intents)]
+            self._for_intents = {tool.name: tool for tool in tools}
+            self._specs |= {tool.name: tool.spec() for tool in tools}
+        return self._for_intents

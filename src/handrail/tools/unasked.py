@@ -11,7 +11,9 @@ def unasked(facts: Facts) -> Unasked | None:
     if facts.command is None or facts.always or decide(facts) != ALLOW:
         return None
     judged = facts.command.judged
-    return Unasked(judged.runs, network=judged.network, git=judged.git)
+    return Unasked(
+        judged.runs, network=judged.network, git=judged.git, code=judged.runs_code, named=judged.named
+    )
 
 
 def entry_of(facts: Facts) -> str:

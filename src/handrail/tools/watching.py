@@ -47,12 +47,13 @@ class Watch:
         names = [*reversed(known.changed), *reversed(known.files)]
         heads = other_heads(work.session)
         before = await run_sync(self._look_before, names)
-        told = Told()
+        told = Told(before.looked)
         try:
             yield told
         finally:
             with anyio.CancelScope(shield=True):
-                changed = _without_others(await self._compare(before), work.session, heads)
+                found, told.after = await self._compare(before)
+                changed = _without_others(found, work.session, heads)
                 record(work.session, work, command, changed)
                 told.changed = changed
 
@@ -94,12 +95,12 @@ class Watch:
         self._index_stat, self._objects = found, objects
         return objects
 
-    async def _compare(self, before: "Before") -> "Changed":
+    async def _compare(self, before: "Before") -> "tuple[Changed, StatIndex]":
         from handrail.changes.by_command import what_changed
 
         after, found = await run_sync(self._look_after, before)
         objects = await self._from_git(before, found.paths) if found.paths else {}
-        return await run_sync(what_changed, self.workspace.root, before, after, found, objects)
+        return await run_sync(what_changed, self.workspace.root, before, after, found, objects), after
 
     def _look_after(self, before: "Before") -> "tuple[StatIndex, Touched]":
         from handrail.changes.by_command import touched
@@ -128,9 +129,12 @@ class Watch:
 
 
 class Told:
-    """What is known of a command's changes when it has ended."""
+    """What is known of the workspace around a command; of its changes, when it has ended."""
 
-    changed: "Changed | None" = None
+    def __init__(self, before: "StatIndex") -> None:
+        self.before = before
+        self.after = before
+        self.changed: Changed | None = None
 
     @property
     def note(self) -> str:

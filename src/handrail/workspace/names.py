@@ -6,7 +6,7 @@ alternate streams and short names of Windows make no difference.
 
 import re
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from unicodedata import category, normalize
 
 GIT = ".git"
@@ -67,6 +67,9 @@ EXAMPLE_ENDINGS = (".example", ".sample", ".template", ".tmpl", ".dist", ".defau
 """Made to be shared: they look like secrets and are none."""
 
 
+SECRET_NAME = re.compile("|".join(map(translate, SECRET_NAMES)))
+
+
 def folded(name: str) -> str:
     """The name that the most forgiving of file systems would take it for."""
     seen = "".join(each for each in normalize("NFKC", name) if category(each) != "Cf")
@@ -93,7 +96,7 @@ def is_state(names: Iterable[str]) -> bool:
 def is_secret(name: str) -> bool:
     """Whether a file of this name is likely to hold a secret."""
     lower = name.lower()
-    return not lower.endswith(EXAMPLE_ENDINGS) and any(fnmatchcase(lower, each) for each in SECRET_NAMES)
+    return not lower.endswith(EXAMPLE_ENDINGS) and SECRET_NAME.match(lower) is not None
 
 
 def holds_secret(names: list[str]) -> bool:

@@ -27,11 +27,14 @@ class Lists(Record):
 
     allowed: frozenset[Words] = frozenset(DEFAULT)
     denied: frozenset[Words] = frozenset()
+    own: frozenset[Words] = frozenset()
+    """Those of the allowed that the user wrote."""
 
 
 def lists_of(allow: Sequence[str], deny: Sequence[str] = ()) -> Lists:
     """The default list with the user's entries, given as text."""
-    return Lists(frozenset(DEFAULT) | entries(allow), entries(deny))
+    own = entries(allow)
+    return Lists(frozenset(DEFAULT) | own, entries(deny), own)
 
 
 def entries(texts: Sequence[str]) -> frozenset[Words]:
@@ -60,6 +63,8 @@ class Judged(Record):
     """It runs programs that the model may have written."""
     network: bool = False
     """Its entries give every part of it the network."""
+    named: bool = False
+    """Every part of it is on the list by the user's own word."""
     git: bool = False
     """A part of it is git, which runs hardened."""
     runs: str = ""
@@ -103,6 +108,7 @@ def judge(script: Script, lists: Lists) -> Judged:
         reads_only=all(rule and rule.reads_only for rule in rules),
         runs_code=any(rule is None or rule.runs_code for rule in rules),
         network=all(rule and rule.network for rule in rules),
+        named=all(_entry(_same(command.texts), lists.own) for command in script.commands),
         git=any(one.rule and one.words[0].text == "git" for one in found),
         runs=_runs(script.commands, found),
     )

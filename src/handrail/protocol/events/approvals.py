@@ -20,6 +20,8 @@ class ApprovalAsked(EventBase):
     """Stands for exactly what an `always` would allow."""
     entry: str = ""
     """What an `allow` would write into the user's list of allowed commands; empty: it cannot be said."""
+    intent: str = ""
+    """Id of the intent that is active."""
 
 
 class ApprovalAnswered(EventBase):

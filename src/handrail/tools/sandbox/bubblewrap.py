@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from handrail.tools.sandbox.limits import FILE_BYTES, OPEN_FILES, PROCESSES
-from handrail.tools.sandbox.places import Ground, hidden, needed, protected
+from handrail.tools.sandbox.places import Ground, absent, hidden, needed, protected, unread
 
 TEMP = "/tmp"  # noqa: S108 - private to the sandbox
 PRIVATE = (TEMP, "/var/tmp", "/run", "/var/run")  # noqa: S108
@@ -58,9 +58,10 @@ def confined(
 ) -> list[str]:
     """The command as bubblewrap's words; `counted` where processes are counted for the sandbox alone."""
     processes = str(PROCESSES) if counted else "unlimited"
-    secret = hidden(ground)
+    secret, missing = hidden(ground), absent(ground)
     # The deeper mount comes later, so that what is inside another place keeps its own rule.
-    mounts = sorted(_mounts(ground, secret, network=network), key=lambda mount: _depth(mount.path))
+    mounts = _mounts(ground, (*secret, *missing, *unread(ground)), network=network)
+    mounts.sort(key=lambda mount: _depth(mount.path))
     return [
         program,
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -68,7 +69,7 @@ def confined(
         *_powers(),
         *("--die-with-parent", "--ro-bind", "/", "/"),
         *(word for mount in mounts for word in mount.words),
-        *(word for path in secret if os.path.isdir(path) for word in ("--remount-ro", path)),
+        *(word for path in (*missing, *filter(os.path.isdir, secret)) for word in ("--remount-ro", path)),
         *("--chdir", str(ground.workspace), "--", "bash", "-c", INSIDE, "sandbox", processes, *words),
     ]
 
@@ -101,7 +102,8 @@ def _mount(kind: str, path: str) -> Mount:
 
 def _hide(path: str) -> tuple[str, ...]:
     # A device cannot be opened where bubblewrap binds it, so this gives a file that nobody can read.
-    return ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
+    folder = os.path.isdir(path) or not os.path.lexists(path)
+    return ("--tmpfs", path) if folder else ("--ro-bind", "/dev/null", path)
 
 
 def _depth(path: str) -> int:

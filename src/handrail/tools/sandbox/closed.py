@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from handrail.tools.sandbox.places import MAKES_GIT_RUN
+from handrail.tools.sandbox.places import MAKES_GIT_RUN, Ground
 from handrail.workspace.names import GIT, STATE_FILES, STATE_FOLDERS
 
 MOST_FILES = 500
@@ -17,9 +17,14 @@ Closed = dict[str, str]
 """What each of them holds, as a hash, by its path in the workspace."""
 
 
-def closed_files(root: Path) -> Closed:
+def closed_files(ground: Ground) -> Closed:
     """The files as they are now, as many of them as take no time to read."""
-    names = (*(f"{GIT}/{name}" for name in MAKES_GIT_RUN), *STATE_FOLDERS, *STATE_FILES)
+    root, repositories = ground.workspace, (GIT, *ground.repositories)
+    names = [
+        *STATE_FOLDERS,
+        *STATE_FILES,
+        *(f"{git}/{name}" for git in repositories for name in MAKES_GIT_RUN),
+    ]
     found: Closed = {}
     for name in names:
         for path in _files(root / name, DEEPEST):

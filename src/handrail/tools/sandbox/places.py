@@ -80,6 +80,10 @@ class Ground(NamedTuple):
     environ: Mapping[str, str]
     git: bool = False
     """The command is git's own work: it may write `.git`, apart from what makes git run programs."""
+    repositories: tuple[str, ...] = ()
+    """Of each repository below the workspace, its `.git`."""
+    secrets: tuple[str, ...] = ()
+    """Files of the workspace that the command does not get to read, where the sandbox can see to it."""
 
 
 def hidden(ground: Ground) -> tuple[str, ...]:
@@ -94,9 +98,24 @@ def protected(ground: Ground) -> tuple[str, ...]:
     names = [name for name in PROTECTED if name != GIT or not ground.git]
     if ground.git:
         names += [f"{GIT}/{name}" for name in MAKES_GIT_RUN]
+    names += ground.repositories
     root = os.path.realpath(ground.workspace)
     found = {os.path.realpath(f"{root}/{name}") for name in names if os.path.exists(f"{root}/{name}")}
     return tuple(sorted(path for path in found if path.startswith(f"{root}/")))
+
+
+def unread(ground: Ground) -> tuple[str, ...]:
+    """Files of the workspace that the command cannot read, links resolved."""
+    root = os.path.realpath(ground.workspace)
+    found = {os.path.realpath(f"{root}/{name}") for name in ground.secrets}
+    return tuple(sorted(path for path in found if path.startswith(f"{root}/") and os.path.isfile(path)))
+
+
+def absent(ground: Ground) -> tuple[str, ...]:
+    """Folders of Handrail's that the workspace does not have, and that a command is not to make."""
+    root = os.path.realpath(ground.workspace)
+    missing = (f"{root}/{name}" for name in STATE_FOLDERS if not os.path.lexists(f"{root}/{name}"))
+    return tuple(missing) if os.access(root, os.W_OK) else ()
 
 
 def needed(ground: Ground) -> tuple[str, ...]:

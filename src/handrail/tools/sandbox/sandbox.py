@@ -11,9 +11,9 @@ import anyio
 from pydantic import ValidationError
 
 from handrail import __version__
-from handrail.storage.scratch import make_scratch, recall, remember, remove_scratch
+from handrail.storage.scratch import make_scratch, recall, remember, remove_empty, remove_scratch
 from handrail.tools.sandbox import bubblewrap, landlock
-from handrail.tools.sandbox.places import Ground, environment
+from handrail.tools.sandbox.places import Ground, absent, environment
 from handrail.tools.sandbox.protection import Protection
 
 GOOD_FOR = 24 * 3600.0
@@ -58,7 +58,12 @@ class Sandbox:
                 wrapped = bubblewrap.confined(
                     program, words, ground, network=network, counted=found.processes
                 )
-                yield Confined(wrapped, environment(ground.environ, bubblewrap.TEMP))
+                made = absent(ground)
+                try:
+                    yield Confined(wrapped, environment(ground.environ, bubblewrap.TEMP))
+                finally:
+                    # What bubblewrap mounts something on has to be there, so it made these.
+                    remove_empty(made)
             case "Landlock":
                 temp = make_scratch()
                 try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from handrail.protocol.intent import Intent
 from handrail.protocol.record import Record
 from handrail.workspace.intents.yaml_tree import Fields, Items, Node, Text, read_tree, refuse
+from handrail.workspace.text import encode
 
 WRAPPERS = ("active_intents", "intents")
 ID = re.compile(r"\w[\w.:/@+-]{0,63}")
@@ -37,6 +38,10 @@ class IntentsDocument(Record):
     @property
     def intents(self) -> tuple[Intent, ...]:
         return tuple(each.intent for each in self.placed)
+
+    def encoded(self, *, bom: bool) -> bytes:
+        """The text as bytes."""
+        return encode(self.source, bom=bom)
 
     def find(self, intent_id: str) -> Placed | None:
         return next((each for each in self.placed if each.intent.id == intent_id), None)
