@@ -140,7 +140,9 @@ class App:
             repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
             keep_entry=self._keep_entry,
+            hooks=loaded.hooks,
         )
+        self._hooks = loaded.hooks
         self.notices = [
             *log.notices,
             *(f"{each.file}: {each.key} was ignored: {each.why}" for each in loaded.ignored),
@@ -302,7 +304,9 @@ class App:
         """How it ended; `word` asks the user what has to be asked, None: nobody is there."""
         from handrail.engine.proposals import apply_proposal
 
-        return await apply_proposal(self.log, self.workspace, document, title=title, word=word)
+        return await apply_proposal(
+            self.log, self.workspace, document, title=title, word=word, hooks=self._hooks
+        )
 
     @property
     def history(self) -> "History":

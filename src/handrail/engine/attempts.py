@@ -13,6 +13,8 @@ from handrail.workspace.files import Workspace
 
 FIRST, STEP, WARMEST = 0.3, 0.15, 1.0
 NAMED = 5
+ENDED_EARLY = ("budget", "failed", "unverified")
+"""How an answer ends that is not checked; unverified is what a hook of the user's does not let pass."""
 
 
 class Attempts:
@@ -45,7 +47,7 @@ class Attempts:
         for number in range(1, self._turn.attempts + 1):
             self._begin(number, before, failed)
             ending = await answer()
-            if ending.reason in ("budget", "failed"):
+            if ending.reason in ENDED_EARLY:
                 break
             failed = await self._check(attempt=number)
             if failed.passed:
@@ -108,7 +110,7 @@ class Attempts:
         if lost:
             files += " " * bool(files) + f"Changed by a command and not kept before it: {', '.join(lost)}."
         files += self._put_back_told()
-        if ending.reason in ("budget", "failed"):
+        if ending.reason in ENDED_EARLY:
             return Ending(ending.reason, f"{ending.detail} {files}")
         return Ending("unverified", f"{tried} {files}")
 

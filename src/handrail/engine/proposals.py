@@ -1,9 +1,12 @@
 """A proposal that a person hands in: one call of its own session, through the same gate as a model's."""
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from handrail import __version__
 from handrail.changes.document import Document
+from handrail.config.hooks import Hook
 from handrail.protocol.events import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -20,7 +23,11 @@ from handrail.sessions.handle import Session, recorded
 from handrail.storage.log import Log
 from handrail.tools.gate import Gate
 from handrail.tools.proposing import PROPOSAL, ProposalTools
+from handrail.tools.secrets import find_secrets
 from handrail.workspace.files import Workspace
+
+if TYPE_CHECKING:
+    from handrail.tools.hooks import Hooks
 
 Word = Callable[[ApprovalAsked], bool]
 """Asks the user; whether they said yes."""
@@ -45,7 +52,13 @@ class ByWord:
 
 
 async def apply_proposal(
-    log: Log, workspace: Workspace, document: Document, *, title: str, word: Word | None
+    log: Log,
+    workspace: Workspace,
+    document: Document,
+    *,
+    title: str,
+    word: Word | None,
+    hooks: Sequence[Hook] = (),
 ) -> ToolFinished:
     """How the call ended; its session has this title. Handing a proposal in is saying yes to it."""
     session = Session(log, new_id("s"))
@@ -55,12 +68,27 @@ async def apply_proposal(
     )
     session.append(started, SessionRenamed(title=title))
     try:
-        gate = Gate(session, workspace, ProposalTools(), ByWord(session, word), answerable=word is not None)
+        gate = Gate(
+            session,
+            workspace,
+            ProposalTools(),
+            ByWord(session, word),
+            answerable=word is not None,
+            hooks=_hooks(hooks, session, workspace),
+        )
         call = ToolCall(id=new_id("call"), name=PROPOSAL, arguments=document.model_dump(mode="json"))
         await gate.run(call, turn_id="")
         return _end(recorded(row).event for row in log.read(session.stream))
     finally:
         session.release()
+
+
+def _hooks(hooks: Sequence[Hook], session: Session, workspace: Workspace) -> "Hooks | None":
+    if not hooks:
+        return None
+    from handrail.tools.hooks import Hooks
+
+    return Hooks(hooks, session, workspace.root, find_secrets(os.environ))
 
 
 def _end(events: Iterable[Event]) -> ToolFinished:

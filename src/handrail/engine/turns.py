@@ -5,7 +5,9 @@ import platform
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
+from handrail.config.hooks import Hook
 from handrail.config.settings import Settings
 from handrail.context.assemble import assemble
 from handrail.context.briefing import Attempt, Briefing, brief
@@ -33,8 +35,12 @@ from handrail.sessions.storage_use import prune_when_full
 from handrail.sessions.transcript import Said
 from handrail.tools.checking import Checker
 from handrail.tools.gate import Gate
+from handrail.tools.secrets import Secrets
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
+
+if TYPE_CHECKING:
+    from handrail.tools.hooks import Hooks
 
 MOST_SEEN = 60
 
@@ -53,6 +59,7 @@ class Turns:
         repository_map: RepositoryMap,
         answerable: bool,
         keep_entry: Callable[[str], None],
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self._answerers = answerers
         self._settings = settings
@@ -60,6 +67,11 @@ class Turns:
         self._toolbox = toolbox
         self._bell = bell
         self._keep_entry = keep_entry
+        self._hooks = hooks
+        if hooks:
+            from handrail.tools.hooks import refuse_unknown_tools
+
+            refuse_unknown_tools(hooks, toolbox)
         self._kept: list[str] = []
         self.map = repository_map
         self.answerable = answerable
@@ -80,9 +92,13 @@ class Turns:
         limits = self._settings.limits
         models = await self._answerers.models(session)
         secrets = self._answerers.secrets()
+        hooks = self._hooked(session, secrets)
+        if hooks:
+            await hooks.session_start()
         window = min(model.capabilities.context_window for model in models)
         checked = bool(session.state.turn and session.state.turn.check)
         prompt = self._prompt(session.state.mode, models[0], session, checked=checked)
+        prompt = prompt.told(session.state.hooked)
         stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         return Turn(
@@ -100,6 +116,7 @@ class Turns:
                 answerable=self.answerable,
                 shown_characters=shown_characters(window, most=16_000, share=6),
                 secrets=secrets,
+                hooks=hooks,
             ),
             prompt=prompt,
             secrets=secrets,
@@ -122,7 +139,15 @@ class Turns:
             compacting=await self._compacting(session, models, prompt, stored),
             stored=stored,
             settle=partial(self.commit, session),
+            hooks=hooks,
         )
+
+    def _hooked(self, session: Session, secrets: Secrets) -> "Hooks | None":
+        if not self._hooks:
+            return None
+        from handrail.tools.hooks import Hooks
+
+        return Hooks(self._hooks, session, self._workspace.root, secrets)
 
     async def commit(self, session: Session) -> None:
         """Make each change set since the last commit a commit, where the user has set it so."""
@@ -134,7 +159,7 @@ class Turns:
     async def compacting(self, session: Session) -> Compacting:
         """For a session in which no turn runs."""
         models = await self._answerers.models(session)
-        prompt = self._prompt(session.state.mode, models[0], checked=False)
+        prompt = self._prompt(session.state.mode, models[0], checked=False).told(session.state.hooked)
         return await self._compacting(session, models, prompt, session.log.blob)
 
     async def _compacting(
@@ -159,7 +184,7 @@ class Turns:
             return
         mode = session.state.mode if session else self._settings.mode
         beginning = assemble(
-            prompt=self._prompt(mode, model, checked=False),
+            prompt=self._prompt(mode, model, checked=False).told(session.state.hooked if session else None),
             cut=session.state.cut if session else Cut(),
             transcript=session.transcript if session else (),
             capabilities=model.capabilities,
