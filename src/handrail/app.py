@@ -21,7 +21,7 @@ from handrail.engine.runner import Runner
 from handrail.engine.serving import Serving, first_problem
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
-from handrail.protocol.commands import Command, SendMessage, SetMode, SetModel
+from handrail.protocol.commands import Command, RunAll, RunCommand, SendMessage, SetMode, SetModel
 from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted, ToolFinished
 from handrail.protocol.ids import new_id, session_stream
@@ -251,9 +251,9 @@ class App:
             raise UsageProblem(
                 "This holds characters that are no text (half of a surrogate pair). Leave them out."
             ) from error
-        if isinstance(command, SendMessage):
-            if problem := too_many(command.images):
-                raise UsageProblem(f"{problem[:1].upper()}{problem[1:]} Send them in several.")
+        if isinstance(command, SendMessage) and (problem := too_many(command.images)):
+            raise UsageProblem(f"{problem[:1].upper()}{problem[1:]} Send them in several.")
+        if isinstance(command, SendMessage | RunCommand | RunAll):
             self._sent.add(command.message_id)
             self._warming.cancel()  # what it has read stays read; the rest is for the message
         self.attach(session_id)

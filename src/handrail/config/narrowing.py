@@ -14,6 +14,7 @@ NARROWER: dict[Mode, frozenset[Mode]] = {
 """`plan` is not narrower than `ask`: an approved plan goes on in mode `edit`."""
 
 DENIES = ("commands.deny",)
+WITHHOLDS = ("commands.output_to_model",)
 LOWER_IS_NARROWER = ("limits", "retries", "context")
 
 REASONS = {
@@ -37,8 +38,10 @@ def why_not(key: str, value: Any, current: Any) -> str:
     if key == "mode":
         widens = value not in NARROWER[current]
         return f"it would change the mode from {current} to {value}, which allows more" if widens else ""
-    if key in DENIES:
+    if key in DENIES or (key in WITHHOLDS and not value):
         return ""
+    if key in WITHHOLDS:
+        return "it would show the model what your commands write"
     if section in LOWER_IS_NARROWER:
         return f"it would raise the limit from {current} to {value}" if value > current else ""
     return REASONS[section]

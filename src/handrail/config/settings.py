@@ -65,6 +65,8 @@ class CommandSettings(Value):
     """Commands, by their first words, that never run, whatever allows them; lists of all layers add up."""
     without_sandbox: bool = False
     """Commands that run code of the workspace need no asking in mode `auto` where nothing confines them."""
+    output_to_model: bool = True
+    """What a command that you run from an answer writes goes to the model, which answers to it."""
 
 
 class ContextSettings(Value):

@@ -15,7 +15,6 @@ from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.takeover import ended_turn, take_over
-from handrail.engine.turn import Turn
 from handrail.models.base import Model
 from handrail.protocol.commands import (
     AnswerApproval,
@@ -30,6 +29,8 @@ from handrail.protocol.commands import (
     Rename,
     Restore,
     Rewind,
+    RunAll,
+    RunCommand,
     SendMessage,
     SetMode,
     SetModel,
@@ -50,6 +51,7 @@ from handrail.protocol.events import (
     TodoCompleted,
     TurnFinished,
     TurnStarted,
+    UserMessage,
 )
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import FinishReason
@@ -58,6 +60,12 @@ from handrail.workspace.files import Workspace
 
 FLUSH_SECONDS = 0.25
 CANCELLED = {"user": "You cancelled it.", "signal": "It was stopped from outside, by a signal."}
+
+
+class Running(Protocol):
+    """A turn, whatever it does first."""
+
+    async def run(self) -> None: ...
 
 
 class TurnMaker(Protocol):
@@ -74,7 +82,10 @@ class TurnMaker(Protocol):
 
     async def model(self, session: Session) -> Model: ...
 
-    async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn: ...
+    def picked(self, command: RunCommand | RunAll, message: UserMessage, started: TurnStarted) -> list[Event]:
+        """The events that begin a turn of commands that the user picked."""
+
+    async def turn(self, session: Session, take_steering: Callable[[], None]) -> Running: ...
 
     async def compacting(self, session: Session) -> Compacting: ...
 
@@ -83,7 +94,9 @@ class TurnMaker(Protocol):
 
 
 def is_withdrawn(waiting: Command, cancel: Cancel) -> bool:
-    return isinstance(waiting, SendMessage) and waiting.message_id in cancel.withdraw
+    if not isinstance(waiting, SendMessage | RunCommand | RunAll):
+        return False
+    return waiting.message_id in cancel.withdraw
 
 
 class Runner:
@@ -143,6 +156,11 @@ class Runner:
                         await self._begin(number, command, tasks)
                 case SendMessage():
                     pass  # the turn takes it at its next step
+                case RunCommand() | RunAll() if not busy:
+                    if self.begins({command.message_id}):
+                        from handrail.engine.running_all import as_message
+
+                        await self._begin(number, as_message(command), tasks, picked=command)
                 case Cancel():
                     back = [each for each, other in waiting if is_withdrawn(other, command)]
                     self.session.append(take=[number, *back])
@@ -158,7 +176,7 @@ class Runner:
                     from handrail.engine.committing import commit
 
                     await commit(self.session, self.workspace, command, number)
-                case Compact() | Rewind() | Redo() | CommitChanges():
+                case Compact() | Rewind() | Redo() | CommitChanges() | RunCommand() | RunAll():
                     pass  # when the turn has ended
                 case _:
                     self.session.append(*self._facts(command), take=[number])
@@ -228,7 +246,9 @@ class Runner:
 
     # Turns
 
-    async def _begin(self, number: int, command: SendMessage, tasks: TaskGroup) -> None:
+    async def _begin(
+        self, number: int, command: SendMessage, tasks: TaskGroup, picked: RunCommand | RunAll | None = None
+    ) -> None:
         """A message becomes a turn, in one commit with its leaving the inbox."""
         turn_id, model, problem = new_id("t"), "", ""
         try:
@@ -252,7 +272,8 @@ class Runner:
             finished = TurnFinished(turn_id=turn_id, reason="failed", detail=problem, cost_usd=0.0)
             self.session.append(message.event, started, finished, take=[number], blobs=message.blobs)
         else:
-            self.session.append(message.event, started, take=[number], blobs=message.blobs)
+            begun = self.maker.picked(picked, message.event, started) if picked else [message.event, started]
+            self.session.append(*begun, take=[number], blobs=message.blobs)
             self._go_on(tasks)
 
     def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> Taken:

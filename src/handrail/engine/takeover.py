@@ -11,12 +11,14 @@ from handrail.protocol.events import (
     ToolFinished,
     TurnFinished,
 )
+from handrail.protocol.events.batches import BatchEnd
 from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import CallState, TurnState
 from handrail.tools.base import error_json
 from handrail.workspace.files import Workspace
 
+BATCH_ENDS: dict[FinishReason, BatchEnd] = {"cancelled": "cancelled", "interrupted": "interrupted"}
 ENDED = "Handrail ended in the middle of this turn. What was done is above; /continue goes on from there."
 
 
@@ -35,6 +37,7 @@ def take_over(session: Session, workspace: Workspace) -> None:
             if state.status == "started" or not waits:
                 events.append(interrupted_call(turn, state))
         if not waits:
+            events += ended_batch(turn, "interrupted", ENDED)
             events.append(close_turn(turn, "interrupted", ENDED, seconds=0.0))
     if events or settled:
         session.append(*events, settle=settled)
@@ -109,7 +112,15 @@ def ended_turn(turn: TurnState, reason: FinishReason, detail: str, now: float) -
                 error=error,
             )
         )
+    events += ended_batch(turn, reason, detail)
     return [*events, close_turn(turn, reason, detail, seconds=turn.seconds(now))]
+
+
+def ended_batch(turn: TurnState, reason: FinishReason, detail: str) -> list[Event]:
+    """The end of commands that the user had picked, where the turn ends before them."""
+    if turn.batch is None or turn.batch.finished:
+        return []
+    return [turn.batch.closed(turn.turn_id, BATCH_ENDS.get(reason, "stopped"), detail)]
 
 
 def close_turn(turn: TurnState, reason: FinishReason, detail: str, seconds: float) -> TurnFinished:

@@ -67,8 +67,21 @@ class Turn:
         """Go on until the turn has its end in the log."""
         checked = bool(self._turn.check)
         ending = await (self.attempts.until_passed(self._answer) if checked else self._answer())
+        await self.end(ending)
+
+    async def end(self, ending: Ending) -> None:
+        """Write the end of the turn into the log."""
         await self.settle()
         self._finish(ending)
+
+    async def make_room(self) -> None:
+        """Compact the conversation, where the next request would not fit."""
+        if self.compacting.due:
+            self._append(await self.compacting.event())
+
+    def reached(self) -> str:
+        """Which limit of the turn is reached, in words for the user; empty when none is."""
+        return exceeded(self._turn, self.limits, self._seconds())
 
     async def _answer(self) -> Ending:
         try:
@@ -88,8 +101,7 @@ class Turn:
             if ending := self._must_end():
                 return ending
             self.take_steering()
-            if self.compacting.due:
-                self._append(await self.compacting.event())
+            await self.make_room()
             answered = await self._ask()
             if not answered.calls:
                 return Ending("answered", _cut_short(answered))
@@ -105,7 +117,7 @@ class Turn:
 
     def _must_end(self) -> Ending | None:
         turn = self._turn
-        if reached := exceeded(turn, self.limits, self._seconds()):
+        if reached := self.reached():
             return Ending("budget", reached)
         if circles := stuck(turn.recent):
             if turn.nudges:

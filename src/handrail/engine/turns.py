@@ -28,6 +28,7 @@ from handrail.engine.side_call import SideCall
 from handrail.engine.turn import Turn
 from handrail.models.base import Deadlines, Model, UserTurn
 from handrail.models.prices import cost
+from handrail.protocol.events import Event, TurnStarted, UserMessage
 from handrail.protocol.values import Mode, Role, Usage
 from handrail.sessions.handle import Session
 from handrail.sessions.state import Cut
@@ -35,11 +36,14 @@ from handrail.sessions.storage_use import prune_when_full
 from handrail.sessions.transcript import Said
 from handrail.tools.checking import Checker
 from handrail.tools.gate import Gate
+from handrail.tools.ports import Asker
 from handrail.tools.secrets import Secrets
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
+    from handrail.engine.running_all import RunningAll
+    from handrail.protocol.commands import RunAll, RunCommand
     from handrail.tools.hooks import Hooks
 
 MOST_SEEN = 60
@@ -88,7 +92,16 @@ class Turns:
     async def model(self, session: Session) -> Model:
         return (await self._answerers.models(session))[0]
 
-    async def turn(self, session: Session, take_steering: Callable[[], None]) -> Turn:
+    def picked(
+        self, command: "RunCommand | RunAll", message: UserMessage, started: TurnStarted
+    ) -> list[Event]:
+        """The events that begin a turn of commands that the user picked."""
+        from handrail.engine.running_all import batch_of, with_commands
+
+        batch = batch_of(command, started.turn_id, told=self._settings.commands.output_to_model)
+        return [with_commands(message, batch), started, batch]
+
+    async def turn(self, session: Session, take_steering: Callable[[], None]) -> "Turn | RunningAll":
         limits = self._settings.limits
         models = await self._answerers.models(session)
         secrets = self._answerers.secrets()
@@ -101,14 +114,20 @@ class Turns:
         prompt = prompt.told(session.state.hooked)
         stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
-        return Turn(
+        picks = bool(session.state.turn and session.state.turn.batch)
+        asker: Asker = SessionAsker(session, self._bell, answerable=self.answerable)
+        if picks:
+            from handrail.engine.picked import PickedAsker
+
+            asker = PickedAsker(session, asker)
+        turn = Turn(
             session=session,
             asking=Asking(session, models, retries, price),
             gate=Gate(
                 session,
                 self._workspace,
                 self._toolbox,
-                SessionAsker(session, self._bell, answerable=self.answerable),
+                asker,
                 allow=(*self._settings.commands.allow, *self._kept),
                 keep_entry=self._keep,
                 deny=self._settings.commands.deny,
@@ -141,6 +160,12 @@ class Turns:
             settle=partial(self.commit, session),
             hooks=hooks,
         )
+        if not picks:
+            return turn
+        from handrail.engine.batch_deciding import BatchDeciding
+        from handrail.engine.running_all import RunningAll
+
+        return RunningAll(turn, BatchDeciding(turn, SideCall(session, models[0], "main", price)))
 
     def _hooked(self, session: Session, secrets: Secrets) -> "Hooks | None":
         if not self._hooks:

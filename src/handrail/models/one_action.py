@@ -59,6 +59,9 @@ class OneActionModel:
     async def stream(self, request: Request) -> AsyncGenerator[Part, None]:
         if request.rewrite is not None:
             answers = self._read(as_rewriting(request, request.rewrite), RewriteReader(request.rewrite))
+        elif request.output_schema is not None:
+            plain = tuple(_as_text(message) for message in request.messages)
+            answers = self._inner.stream(request.changed(messages=plain, tools=()))
         else:
             answers = self._act(request)
         async with aclosing(answers) as parts:

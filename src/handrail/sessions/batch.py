@@ -50,6 +50,8 @@ class Batch(Fold):
     """What follows the command that has ended."""
     why: str = ""
     finished: bool = False
+    rejected: bool = False
+    """The user said no to the command that has ended."""
 
     @property
     def total(self) -> int:
@@ -99,6 +101,7 @@ class Batch(Fold):
                 self.ends.pop(event.number, None)
             case ToolFinished() if event.call_id == self.call_id:
                 self.ends[self.number] = event.status
+                self.rejected = event.error is not None and event.error.reason == "user_rejected"
             case BatchDecided():
                 self.decision, self.why = event.decision, event.why
                 if event.decision == "replace":
