@@ -43,7 +43,7 @@ from handrail.workspace.files import Workspace
 if TYPE_CHECKING:
     from handrail.changes.document import Document
     from handrail.engine.history import History
-    from handrail.engine.proposals import Word
+    from handrail.engine.proposals import Heard, Word
 
 POLL_SECONDS = 0.025
 """How soon what another process committed is noticed."""
@@ -300,12 +300,17 @@ class App:
 
         return preview(proposed(self.workspace, document).edits)
 
-    async def apply_proposal(self, document: "Document", *, title: str, word: "Word | None") -> ToolFinished:
-        """How it ended; `word` asks the user what has to be asked, None: nobody is there."""
+    async def apply_proposal(
+        self, document: "Document", *, title: str, word: "Word | None", heard: "Heard" = lambda _: None
+    ) -> ToolFinished:
+        """How it ended; `word` asks the user what has to be asked, None: nobody is there.
+
+        `heard` takes what hooks said.
+        """
         from handrail.engine.proposals import apply_proposal
 
         return await apply_proposal(
-            self.log, self.workspace, document, title=title, word=word, hooks=self._hooks
+            self.log, self.workspace, document, title=title, word=word, hooks=self._hooks, heard=heard
         )
 
     @property

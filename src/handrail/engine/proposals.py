@@ -11,6 +11,7 @@ from handrail.protocol.events import (
     ApprovalAnswered,
     ApprovalAsked,
     Event,
+    HookSpoke,
     QuestionAnswered,
     QuestionAsked,
     SessionRenamed,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Word = Callable[[ApprovalAsked], bool]
 """Asks the user; whether they said yes."""
+Heard = Callable[[HookSpoke], None]
+"""Takes what a hook said."""
 
 
 class ByWord:
@@ -59,6 +62,7 @@ async def apply_proposal(
     title: str,
     word: Word | None,
     hooks: Sequence[Hook] = (),
+    heard: Heard = lambda _: None,
 ) -> ToolFinished:
     """How the call ended; its session has this title. Handing a proposal in is saying yes to it."""
     session = Session(log, new_id("s"))
@@ -78,7 +82,11 @@ async def apply_proposal(
         )
         call = ToolCall(id=new_id("call"), name=PROPOSAL, arguments=document.model_dump(mode="json"))
         await gate.run(call, turn_id="")
-        return _end(recorded(row).event for row in log.read(session.stream))
+        events = [recorded(row).event for row in log.read(session.stream)]
+        for event in events:
+            if isinstance(event, HookSpoke):
+                heard(event)
+        return _end(events)
     finally:
         session.release()
 

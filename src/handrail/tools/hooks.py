@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from handrail.config.hooks import Hook
 from handrail.protocol.errors import ConfigProblem, ToolRefused
 from handrail.protocol.events import HookSpoke, SessionHooked, ToolFinished
+from handrail.protocol.ids import new_id
 from handrail.protocol.upcast import is_storable
 from handrail.protocol.values import HookPoint, ToolCall
 from handrail.sessions.handle import Session
@@ -126,11 +127,17 @@ class Hooks:
             "workspace": str(self._workspace),
             "mode": state.mode,
         }
-        said = await run_hook(hook, common | {"turn": turn_id} | question, self._workspace, self._secrets)
+        name, run_id = name_of(hook), new_id("h")
+        self._session.live.progress(run_id, f"hook {name}")
+        try:
+            asked = common | {"turn": turn_id} | question
+            said = await run_hook(hook, asked, self._workspace, self._secrets)
+        finally:
+            self._session.live.settle(run_id)
         spoke = HookSpoke(
             turn_id=turn_id,
             on=on,
-            hook=name_of(hook),
+            hook=name,
             did="failed",
             text=said.failed,
             call_id=question.get("call", ""),

@@ -3,6 +3,7 @@
 from handrail.interfaces.cli.approvals import asked_lines
 from handrail.interfaces.cli.figures import duration, tokens, usd
 from handrail.interfaces.cli.going_back import outcome
+from handrail.interfaces.cli.hook_lines import hook_lines
 from handrail.interfaces.cli.styles import (
     ACCENT,
     BAD,
@@ -31,6 +32,7 @@ from handrail.protocol.events import (
     CompactionUndone,
     CopyKept,
     Event,
+    HookSpoke,
     ModelSet,
     ModeSet,
     Nudged,
@@ -41,6 +43,7 @@ from handrail.protocol.events import (
     RewindRefused,
     Rewound,
     SessionDeleted,
+    SessionHooked,
     SessionRenamed,
     SessionRestored,
     TodoCompleted,
@@ -88,6 +91,8 @@ def other_event(event: Event, width: int) -> list[Line]:
             return note("answer", event.answer, width, ACCENT)
         case CheckFinished():
             return check_finished(event, width)
+        case HookSpoke() | SessionHooked():
+            return hook_lines(event, width)
         case AttemptStarted() if event.number > 1:
             what = f" at {event.rewrite.name or event.rewrite.path}" if event.rewrite else ""
             how = f"{event.number}{what}, from the same files, at temperature {event.temperature:g}"

@@ -15,7 +15,7 @@ from handrail.protocol.errors import ToolRefused, UsageProblem
 if TYPE_CHECKING:
     from handrail.app import App
     from handrail.changes.document import Document
-    from handrail.protocol.events import ApprovalAsked
+    from handrail.protocol.events import ApprovalAsked, HookSpoke
 
 LARGEST = 10_000_000
 NOBODY_ASKED = 3
@@ -50,7 +50,7 @@ def command(proposal: str, dry_run: bool, **given: Any) -> int:
 async def applied(app: "App", document: "Document", title: str) -> int:
     """The exit status, after telling what came of it."""
     asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
-    finished = await app.apply_proposal(document, title=title, word=word if asks else None)
+    finished = await app.apply_proposal(document, title=title, word=word if asks else None, heard=heard)
     if finished.error:
         if finished.error.reason != "nobody_to_ask":
             raise ToolRefused(finished.error)
@@ -61,6 +61,16 @@ async def applied(app: "App", document: "Document", title: str) -> int:
     print(clean(finished.shown))
     print(f"{finished.summary}; change set {finished.content}", file=sys.stderr)
     return 0
+
+
+def heard(spoke: "HookSpoke") -> None:
+    """Tell what a hook of the user's said."""
+    from handrail.interfaces.cli.hook_lines import hook_lines
+    from handrail.interfaces.cli.styles import ansi
+    from handrail.interfaces.cli.terminal import width_of
+
+    for row in hook_lines(spoke, width_of(sys.stderr)):
+        print(ansi(row, colour=False), file=sys.stderr)
 
 
 def word(asked: "ApprovalAsked") -> bool:
