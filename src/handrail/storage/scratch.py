@@ -34,11 +34,15 @@ def remove_scratch(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_empty(folders: Iterable[str]) -> None:
-    """Remove those of the folders that hold nothing."""
-    for folder in folders:
+def remove_empty(paths: Iterable[str]) -> None:
+    """Remove those of the files and folders that hold nothing."""
+    for path in paths:
         with suppress(OSError):
-            os.rmdir(folder)
+            found = os.lstat(path)
+            if stat.S_ISDIR(found.st_mode):
+                os.rmdir(path)
+            elif stat.S_ISREG(found.st_mode) and not found.st_size:
+                os.unlink(path)
 
 
 def _open_up(folder: Path) -> None:

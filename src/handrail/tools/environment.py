@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ SECRET_NAME = re.compile(
 """`PWD` and `OLDPWD` are folders."""
 SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 """A URL with a password in it."""
+SYSTEM = ("/usr/bin", "/bin", "/usr/local/bin")
 QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """Nobody sits at the other end of these programs."""
 
@@ -29,7 +31,14 @@ def without_folders_of(root: Path, environ: Mapping[str, str]) -> dict[str, str]
     kept = [
         folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if _elsewhere(folder, inside)
     ]
-    return {**environ, "PATH": os.pathsep.join(kept) or os.defpath}
+    # An empty one would mean the folder in which a program is started.
+    return {**environ, "PATH": os.pathsep.join(kept) or os.devnull}
+
+
+def find_program(name: str) -> str | None:
+    """A program that we need ourselves: the system's, else the first on the PATH by a whole path."""
+    given = (folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
+    return shutil.which(name, path=os.pathsep.join((*SYSTEM, *given)))
 
 
 def _elsewhere(folder: str, root: str) -> bool:

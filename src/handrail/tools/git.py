@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
-from handrail.tools.environment import without_secrets
+from handrail.tools.environment import without_folders_of, without_secrets
 from handrail.tools.process import run_process
 
 SECONDS = 3.0
@@ -118,7 +118,7 @@ async def _git_bytes(
             ended = await run_process(
                 ["git", *WORDS, *words],
                 folder=root,
-                environment=git_environment(settings),
+                environment=git_environment(root, settings),
                 timeout=SECONDS,
                 take=take,
                 given=file.fileno(),
@@ -130,9 +130,10 @@ async def _git_bytes(
     return bytes(output) if fine else None
 
 
-def git_environment(settings: Sequence[Setting]) -> dict[str, str]:
+def git_environment(root: Path, settings: Sequence[Setting]) -> dict[str, str]:
     """The user's environment with the settings in it: unlike `-c`, it takes names with an equals sign."""
-    return _with_settings(without_secrets(os.environ) | NO_FETCHING, settings)
+    environ = without_folders_of(root, without_secrets(os.environ))
+    return _with_settings(environ | NO_FETCHING, settings)
 
 
 def quiet_git(environ: Mapping[str, str]) -> dict[str, str]:

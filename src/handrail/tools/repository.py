@@ -198,7 +198,7 @@ class Repository:
             output.extend(chunk)
             return len(output) < MOST_BYTES
 
-        environment = git_environment(self.settings) | dict(own or {})
+        environment = git_environment(self.root, self.settings) | dict(own or {})
         try:
             with TemporaryFile() as file:
                 file.write(given)

@@ -134,9 +134,15 @@ class Run(Tool[RunArguments]):
 def ground_of(work: Work, environ: Mapping[str, str], before: "StatIndex", *, git: bool) -> Ground:
     """Where the command works; what only the user's word opens is closed where nobody was asked."""
     found = surveyed(before)
-    secrets = found.secrets if work.unasked and not work.unasked.named else ()
-    root, state = work.workspace.root, work.workspace.state_folders
-    return Ground(root, state, environ, git=git, repositories=found.repositories, secrets=secrets)
+    return Ground(
+        work.workspace.root,
+        work.workspace.state_folders,
+        environ,
+        git=git,
+        repositories=found.repositories,
+        secrets=found.secrets if work.unasked and not work.unasked.named else (),
+        linked=found.linked if work.unasked else (),
+    )
 
 
 class Screen:

@@ -1,12 +1,11 @@
 """Looking through many files is ripgrep's work: finding it, and reading what it writes."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from handrail.tools.environment import without_secrets
+from handrail.tools.environment import find_program, without_secrets
 from handrail.tools.process import Ended, run_process
 
 SECONDS = 20.0
@@ -26,7 +25,7 @@ LineTaker = Callable[[str], bool]
 def find_ripgrep() -> str | None:
     """The program that came with us, else the first on the PATH."""
     ours = Path(sys.executable).with_name("rg")
-    return str(ours) if os.access(ours, os.X_OK) else shutil.which("rg")
+    return str(ours) if os.access(ours, os.X_OK) else find_program("rg")
 
 
 async def ripgrep(program: str, words: list[str], folder: Path, take: LineTaker) -> Ended:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from handrail.policy.commands.script import Script, unreadable
+from handrail.tools.environment import find_program
 from handrail.tools.shell_tree import Node, read_tree
 
 SECONDS = 2.0
@@ -56,7 +56,7 @@ def _read(text: str, read: Callable[[str], Found], otherwise: Callable[[str], Fo
 def find_shfmt() -> str | None:
     """The program that came with us, else the first on the PATH."""
     ours = Path(sys.executable).with_name("shfmt")
-    return str(ours) if os.access(ours, os.X_OK) else shutil.which("shfmt")
+    return str(ours) if os.access(ours, os.X_OK) else find_program("shfmt")
 
 
 @lru_cache(maxsize=MOST_KEPT)

@@ -57,6 +57,8 @@ class StatIndex:
     """Those that were looked into, the root not among them."""
     ignored: Mapping[str, FileStat] = field(default_factory=dict)
     """Ignored files in these folders; ignored folders are not looked into."""
+    linked: Mapping[str, int] = field(default_factory=dict)
+    """How many names the file has, of those that have several."""
 
 
 class Differences(NamedTuple):
@@ -81,7 +83,13 @@ def snapshot(
     finally:
         os.close(descriptor)
     return StatIndex(
-        look.files, look.sums, tuple(look.unentered), look.cut, frozenset(look.folders), look.ignored
+        look.files,
+        look.sums,
+        tuple(look.unentered),
+        look.cut,
+        frozenset(look.folders),
+        look.ignored,
+        look.linked,
     )
 
 
@@ -112,6 +120,7 @@ class _Look:
         self.unentered: list[str] = []
         self.folders: list[str] = []
         self.ignored: dict[str, FileStat] = {}
+        self.linked: dict[str, int] = {}
         self.cut = False
         self._ignored = ignored
         self._since = since
@@ -144,6 +153,8 @@ class _Look:
             path, changed = prefix + name, told.st_ctime_ns
             known = FileStat(told.st_size, told.st_mtime_ns, changed, told.st_ino, told.st_mode)
             files[path] = known
+            if told.st_nlink > 1:
+                self.linked[path] = told.st_nlink
             if changed > new or known.mtime_ns > new or path in asked:
                 self._be_sure(descriptor, name, path, known)
         for name in sorted(folders):

@@ -5,12 +5,13 @@ terminal, and stays in one group there, which can then be asked to end.
 """
 
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from handrail.tools.environment import find_program
 from handrail.tools.sandbox.limits import FILE_BYTES, OPEN_FILES, PROCESSES
 from handrail.tools.sandbox.places import Ground, absent, hidden, needed, protected, unread
+from handrail.workspace.names import STATE_FILES
 
 TEMP = "/tmp"  # noqa: S108 - private to the sandbox
 PRIVATE = (TEMP, "/var/tmp", "/run", "/var/run")  # noqa: S108
@@ -50,7 +51,7 @@ class Mount(NamedTuple):
 
 
 def find_bubblewrap() -> str | None:
-    return shutil.which("bwrap")
+    return find_program("bwrap")
 
 
 def confined(
@@ -69,7 +70,7 @@ def confined(
         *_powers(),
         *("--die-with-parent", "--ro-bind", "/", "/"),
         *(word for mount in mounts for word in mount.words),
-        *(word for path in (*missing, *filter(os.path.isdir, secret)) for word in ("--remount-ro", path)),
+        *(word for path in (*secret, *missing) if _is_folder(path) for word in ("--remount-ro", path)),
         *("--chdir", str(ground.workspace), "--", "bash", "-c", INSIDE, "sandbox", processes, *words),
     ]
 
@@ -102,8 +103,12 @@ def _mount(kind: str, path: str) -> Mount:
 
 def _hide(path: str) -> tuple[str, ...]:
     # A device cannot be opened where bubblewrap binds it, so this gives a file that nobody can read.
-    folder = os.path.isdir(path) or not os.path.lexists(path)
-    return ("--tmpfs", path) if folder else ("--ro-bind", "/dev/null", path)
+    return ("--tmpfs", path) if _is_folder(path) else ("--ro-bind", "/dev/null", path)
+
+
+def _is_folder(path: str) -> bool:
+    # What is not there is made by bubblewrap, to mount something on it.
+    return os.path.isdir(path) or (not os.path.lexists(path) and not path.endswith(STATE_FILES))
 
 
 def _depth(path: str) -> int:

@@ -84,6 +84,8 @@ class Ground(NamedTuple):
     """Of each repository below the workspace, its `.git`."""
     secrets: tuple[str, ...] = ()
     """Files of the workspace that the command does not get to read, where the sandbox can see to it."""
+    linked: tuple[str, ...] = ()
+    """Files that have another name elsewhere, and that the command does not get to write, likewise."""
 
 
 def hidden(ground: Ground) -> tuple[str, ...]:
@@ -98,7 +100,7 @@ def protected(ground: Ground) -> tuple[str, ...]:
     names = [name for name in PROTECTED if name != GIT or not ground.git]
     if ground.git:
         names += [f"{GIT}/{name}" for name in MAKES_GIT_RUN]
-    names += ground.repositories
+    names += (*ground.repositories, *ground.linked)
     root = os.path.realpath(ground.workspace)
     found = {os.path.realpath(f"{root}/{name}") for name in names if os.path.exists(f"{root}/{name}")}
     return tuple(sorted(path for path in found if path.startswith(f"{root}/")))
@@ -112,10 +114,10 @@ def unread(ground: Ground) -> tuple[str, ...]:
 
 
 def absent(ground: Ground) -> tuple[str, ...]:
-    """Folders of Handrail's that the workspace does not have, and that a command is not to make."""
+    """What of Handrail's the workspace does not have, and a command is not to make: folders, then files."""
     root = os.path.realpath(ground.workspace)
-    missing = (f"{root}/{name}" for name in STATE_FOLDERS if not os.path.lexists(f"{root}/{name}"))
-    return tuple(missing) if os.access(root, os.W_OK) else ()
+    wanted = (f"{root}/{name}" for name in (*STATE_FOLDERS, *STATE_FILES))
+    return tuple(path for path in wanted if not os.path.lexists(path)) if os.access(root, os.W_OK) else ()
 
 
 def needed(ground: Ground) -> tuple[str, ...]:

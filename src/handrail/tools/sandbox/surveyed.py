@@ -1,5 +1,6 @@
-"""What a command could do harm with in the workspace: repositories below it, and files that hold secrets."""
+"""What a command could do harm with in a workspace: repositories below it, secrets, files with two names."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.workspace.names import GIT, SECRET_FOLDERS, is_secret
@@ -17,13 +18,17 @@ class Surveyed(NamedTuple):
     repositories: tuple[str, ...] = ()
     """`.git` of each repository, file or folder; that of the workspace itself is not among them."""
     secrets: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
+    """Files that have another name elsewhere: who writes one writes the other."""
 
 
 def surveyed(index: "StatIndex") -> Surveyed:
     """What there is, by an index that was made anyway; folders that it left out are not looked into."""
     nested = [path for path in (*index.unentered, *index.files) if path.endswith(f"/{GIT}")]
     secrets = [path for path in (*index.files, *index.ignored) if _holds_secret(path)]
-    return Surveyed(tuple(sorted(nested)[:MOST]), tuple(sorted(secrets)[:MOST]))
+    here = Counter(index.files[path].inode for path in index.linked)
+    linked = [path for path, names in index.linked.items() if names > here[index.files[path].inode]]
+    return Surveyed(*(tuple(sorted(each)[:MOST]) for each in (nested, secrets, linked)))
 
 
 def new_repositories(before: "StatIndex", after: "StatIndex") -> list[str]:
