@@ -21,7 +21,15 @@ from handrail.engine.runner import Runner
 from handrail.engine.serving import Serving, first_problem
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
-from handrail.protocol.commands import Command, RunAll, RunCommand, SendMessage, SetMode, SetModel
+from handrail.protocol.commands import (
+    Command,
+    RunAll,
+    RunCommand,
+    SelectIntent,
+    SendMessage,
+    SetMode,
+    SetModel,
+)
 from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted, ToolFinished
 from handrail.protocol.ids import new_id, session_stream
@@ -39,10 +47,12 @@ from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.toolbox import Toolbox
 from handrail.tools.user_images import UserImages
 from handrail.workspace.files import Workspace
+from handrail.workspace.intents.intent_file import IntentFile
 
 if TYPE_CHECKING:
     from handrail.changes.document import Document
     from handrail.engine.history import History
+    from handrail.engine.intents import IntentBook
     from handrail.engine.proposals import Heard, Word
 
 POLL_SECONDS = 0.025
@@ -131,15 +141,17 @@ class App:
         self.images = UserImages(log, workspace, environ)
         self.answerers = Answerers(loaded, places, environ, options.model)
         self._sandbox = Sandbox(places.data)
+        self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         self.turns = Turns(
             self.answerers,
             loaded.settings,
             workspace,
-            Toolbox(self._sandbox),
+            Toolbox(self._sandbox, self._intents),
             self.bell,
             repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
             keep_entry=self._keep_entry,
+            intents=self._intents,
             hooks=loaded.hooks,
         )
         self._hooks = loaded.hooks
@@ -241,6 +253,8 @@ class App:
     async def send(self, session_id: str, command: Command) -> None:
         """Leave a command for the session's holder, who is this process where there is no other."""
         self._head(session_id)
+        if isinstance(command, SelectIntent):
+            self.intents.check_selectable(command.intent_id)
         if isinstance(command, SetModel):
             reference = await self.answerers.check(command.model)
             self.answerers.forget_flag()  # the user's later word counts
@@ -319,6 +333,13 @@ class App:
         from handrail.engine.history import History
 
         return History(self.log, self.workspace, self.settings.storage.megabytes * 1_000_000)
+
+    @property
+    def intents(self) -> "IntentBook":
+        """The intents of the workspace: what they are, and how they are changed."""
+        from handrail.engine.intents import IntentBook
+
+        return IntentBook(self.log, self.workspace, self._intents)
 
     async def git_state(self) -> GitState | None:
         """Branch and changed files of the workspace; None where there is no git to ask."""

@@ -42,6 +42,8 @@ def why_not(key: str, value: Any, current: Any) -> str:
         return ""
     if key in WITHHOLDS:
         return "it would show the model what your commands write"
+    if section == "intents":
+        return "" if value else "it would let the agent work without an intent"
     if section in LOWER_IS_NARROWER:
         return f"it would raise the limit from {current} to {value}" if value > current else ""
     return REASONS[section]

@@ -86,6 +86,11 @@ class GitSettings(Value):
     """Whether every change set becomes a commit of its own; `/commit` makes one whenever you like."""
 
 
+class IntentSettings(Value):
+    required: bool = False
+    """Whether nothing is written or run without an intent, even where the workspace has no file of them."""
+
+
 class DisplaySettings(Value):
     theme: Literal["auto", "dark", "light"] = "auto"
     color: Literal["auto", "always", "never"] = "auto"
@@ -102,6 +107,7 @@ class Settings(Value):
     context: ContextSettings = section()
     storage: StorageSettings = section()
     git: GitSettings = section()
+    intents: IntentSettings = section()
     display: DisplaySettings = section()
     hooks: tuple[HookSettings, ...] = ()
     """Programs of the user's around calls, turns and sessions; those of all files add up."""

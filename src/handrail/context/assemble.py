@@ -42,13 +42,14 @@ def assemble(
     if cut.summary:
         messages.insert(0, UserTurn(SUMMARY.format(summary=cut.summary)))
     return Request(
-        system=secrets.hide(prompt.system),
+        system=secrets.hide(prompt.whole),
         messages=tuple(_without(secrets, message) for message in _joined(messages)),
         tools=prompt.tools,
         paths=prompt.paths,
         writable=prompt.writable,
         writing=prompt.writing,
         actions=prompt.actions,
+        fields=prompt.fields,
         rewrite=prompt.rewrite,
         max_output_tokens=output_tokens(capabilities.context_window, max_output),
         deadlines=deadlines,

@@ -1,6 +1,7 @@
 """What changes from turn to turn, said once with the user's message: all before it stays the same bytes."""
 
 import time
+from collections.abc import Sequence
 
 from handrail.sessions.state import State
 
@@ -8,8 +9,11 @@ SHOWN_TODOS = 20
 TODO_CAP = 100
 
 
-def situation(state: State, now: float, *, dated: bool) -> str:
-    """A short block: date and mode when new and wanted, open todos, commands in the background."""
+def situation(state: State, now: float, *, dated: bool, done: Sequence[str] = ()) -> str:
+    """A short block: date and mode when new and wanted, open todos, commands in the background.
+
+    `done` is what was changed last for the active intent.
+    """
     lines = []
     if state.turns == 0 and dated:
         lines.append(f"Date: {time.strftime('%Y-%m-%d', time.localtime(now))}. Mode: {state.mode}.")
@@ -20,6 +24,8 @@ def situation(state: State, now: float, *, dated: bool) -> str:
         listed = "; ".join(f"{todo.id}: {_short(todo.text)}" for todo in todos[:SHOWN_TODOS])
         more = f"; and {len(todos) - SHOWN_TODOS} more" if len(todos) > SHOWN_TODOS else ""
         lines.append(f"Open todos: {listed}{more}.")
+    if done:
+        lines.append(f"Changed last for {state.intent}: {'; '.join(done)}.")
     lines += [
         f"Background command {each.id} runs: {_short(each.command)}"
         for each in state.background.running.values()

@@ -4,10 +4,13 @@ import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
+from handrail.context.intent_words import short_words
 from handrail.context.prompt import IS_TEST, Prompt
-from handrail.models.base import ToolSpec
+from handrail.models.base import NO_FIELDS, ToolSpec
 from handrail.protocol.errors import PathProblem
+from handrail.protocol.intent import REQUEST, SELECT
 from handrail.workspace.files import Workspace
+from handrail.workspace.intents.intent_file import Intents
 from handrail.workspace.walk import Entry, walk
 
 SYSTEM = """\
@@ -17,6 +20,10 @@ ACTIONS = {
     "write": "Change or create a file; its text is asked for next.",
     "read": "Look at a file that was not shown.",
     "run": "Run a command, when the user asks for it.",
+}
+INTENT_ACTIONS = {
+    SELECT: "Select the intent that the change is part of, before the first change.",
+    REQUEST: "Ask the user to let the intent change one more file.",
 }
 WRITING = ("write",)
 LISTED_PATHS, DEPTH = 60, 3
@@ -38,6 +45,7 @@ SOURCE = re.compile(r"\.(py|js|ts|mjs|cjs|go|rs|c|h|cpp|java|rb|sh|json|toml|txt
 
 FILE_NAME = re.compile(r"(?<![\w@/.~-])[\w-][\w./-]*\.\w{1,8}(?![\w/])")
 MOST_NAMED = 20
+MOST_INTENTS = 100
 
 
 def small_prompt(
@@ -47,6 +55,8 @@ def small_prompt(
     seen: Collection[str] = (),
     *,
     checked: bool,
+    intents: Intents | None = None,
+    active: str = "",
 ) -> Prompt:
     """The prompt for a model that takes one action at a time; with a check, tests cannot be written.
 
@@ -71,13 +81,22 @@ def small_prompt(
     return Prompt(
         system=SYSTEM,
         tools=tuple(
-            ToolSpec(name, told, offered[name].schema) for name, told in ACTIONS.items() if name in offered
+            ToolSpec(name, told, offered[name].schema)
+            for name, told in (ACTIONS | INTENT_ACTIONS).items()
+            if name in offered
         ),
         actions=tuple(name for name in ACTIONS if left[name]),
+        fields={"intent_id": {"enum": ids}} if (ids := selectable(intents)) else NO_FIELDS,
+        intents=short_words(intents, active) if intents else "",
         paths=tuple(readable),
         writable=tuple(writable),
         writing=WRITING,
     )
+
+
+def selectable(intents: Intents | None) -> list[str]:
+    """Ids that the model can choose from."""
+    return [each.id for each in intents.selectable[:MOST_INTENTS]] if intents else []
 
 
 def wants_change(words: str, named: Sequence[str]) -> bool:

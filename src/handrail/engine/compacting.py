@@ -71,7 +71,7 @@ class Compacting:
         self._secrets = secrets
         self._stored = stored
         self._window = min(model.capabilities.context_window for model in models)
-        self._fixed = fixed_tokens(prompt.system, prompt.tools)
+        self._fixed = fixed_tokens(prompt.whole, prompt.tools)
         self._limit = limit_of(self._window, output_tokens(self._window, max_output))
 
     def shown(self, model: Model) -> Sequence[Entry]:

@@ -72,12 +72,18 @@ class Messages(NamedTuple):
 
     def _situation(self, state: State, can: Capabilities) -> str:
         """What changes from turn to turn; a small model makes nothing of the date, and cannot list files."""
-        now = situation(state, time.time(), dated=not can.one_action)
+        done = self._done(state) if state.intent and not can.one_action else ()
+        now = situation(state, time.time(), dated=not can.one_action, done=done)
         if not can.one_action:
             return now
         from handrail.context.small import file_list
 
         return "\n".join(part for part in (file_list(self.workspace), now) if part)
+
+    def _done(self, state: State) -> list[str]:
+        from handrail.tools.intent_block import recent_trace
+
+        return [f"{each.op} {each.file}" for each in recent_trace(self.workspace, state.intent)]
 
     def _unseen(self, text: str, images: Sequence[AttachedImage]) -> list[str]:
         """For the user: what the model will not see."""

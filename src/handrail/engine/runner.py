@@ -31,6 +31,7 @@ from handrail.protocol.commands import (
     Rewind,
     RunAll,
     RunCommand,
+    SelectIntent,
     SendMessage,
     SetMode,
     SetModel,
@@ -79,6 +80,8 @@ class TurnMaker(Protocol):
     def map(self) -> RepositoryMap: ...
 
     def keep_bounded(self, session: Session) -> None: ...
+
+    def select(self, session: Session, intent_id: str) -> list[Event]: ...
 
     async def model(self, session: Session) -> Model: ...
 
@@ -208,6 +211,8 @@ class Runner:
                 return [ModeSet(mode=command.mode)]
             case SetModel():
                 return [ModelSet(model=command.model, role=command.role, why="chosen in this session")]
+            case SelectIntent():
+                return self.maker.select(self.session, command.intent_id)
             case Rename():
                 return [SessionRenamed(title=command.title)]
             case Delete() if not state.deleted:

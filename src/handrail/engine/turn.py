@@ -44,6 +44,7 @@ class Turn:
         compacting: Compacting,
         stored: Stored,
         settle: Callable[[], Awaitable[None]],
+        intents: Callable[[], str],
         hooks: "Hooks | None" = None,
     ) -> None:
         """`settle` does what is to be done with what was changed, before the turn counts as ended."""
@@ -59,6 +60,7 @@ class Turn:
         self.compacting = compacting
         self.stored = stored
         self.settle = settle
+        self.intents = intents
         self.hooks = hooks
         self.began = time.monotonic()
         self.waited_before = session.state.turn.waited if session.state.turn else 0.0
@@ -141,7 +143,7 @@ class Turn:
 
     def _request(self, model: Model) -> Request:
         return assemble(
-            prompt=self.prompt.rewriting(self._turn.rewrite),
+            prompt=self.prompt.rewriting(self._turn.rewrite).answering(self._turn.refusal),
             cut=self.session.state.cut,
             transcript=self.compacting.shown(model),
             capabilities=model.capabilities,
@@ -157,6 +159,7 @@ class Turn:
         """Whether there was anything to compact."""
         if event:
             self.session.append(event)
+            self.prompt = self.prompt._replace(intents=self.intents())  # selected since the turn began
         return event is not None
 
     @property

@@ -40,6 +40,7 @@ from handrail.tools.ports import Asker
 from handrail.tools.secrets import Secrets
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
+from handrail.workspace.intents.intent_file import IntentFile
 
 if TYPE_CHECKING:
     from handrail.engine.running_all import RunningAll
@@ -63,6 +64,7 @@ class Turns:
         repository_map: RepositoryMap,
         answerable: bool,
         keep_entry: Callable[[str], None],
+        intents: IntentFile,
         hooks: Sequence[Hook] = (),
     ) -> None:
         self._answerers = answerers
@@ -71,6 +73,7 @@ class Turns:
         self._toolbox = toolbox
         self._bell = bell
         self._keep_entry = keep_entry
+        self._intents = intents
         self._hooks = hooks
         if hooks:
             from handrail.tools.hooks import refuse_unknown_tools
@@ -88,6 +91,12 @@ class Turns:
     def keep_bounded(self, session: Session) -> None:
         """Drop what nothing needs where the log has outgrown its limit."""
         prune_when_full(session.log, self._settings.storage.megabytes * 1_000_000)
+
+    def select(self, session: Session, intent_id: str) -> list[Event]:
+        """What selecting an intent makes true; nothing where it cannot be selected any more."""
+        from handrail.engine.intents import selection
+
+        return selection(session, self._intents, intent_id)
 
     async def model(self, session: Session) -> Model:
         return (await self._answerers.models(session))[0]
@@ -110,7 +119,8 @@ class Turns:
             await hooks.session_start()
         window = min(model.capabilities.context_window for model in models)
         checked = bool(session.state.turn and session.state.turn.check)
-        prompt = self._prompt(session.state.mode, models[0], session, checked=checked)
+        active = session.state.intent
+        prompt = self._prompt(session.state.mode, models[0], session, checked=checked, active=active)
         prompt = prompt.told(session.state.hooked)
         stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
@@ -135,6 +145,7 @@ class Turns:
                 answerable=self.answerable,
                 shown_characters=shown_characters(window, most=16_000, share=6),
                 secrets=secrets,
+                intents=self._intents,
                 hooks=hooks,
             ),
             prompt=prompt,
@@ -158,6 +169,7 @@ class Turns:
             compacting=await self._compacting(session, models, prompt, stored),
             stored=stored,
             settle=partial(self.commit, session),
+            intents=lambda: self._intent_words(session.state.intent),
             hooks=hooks,
         )
         if not picks:
@@ -184,7 +196,9 @@ class Turns:
     async def compacting(self, session: Session) -> Compacting:
         """For a session in which no turn runs."""
         models = await self._answerers.models(session)
-        prompt = self._prompt(session.state.mode, models[0], checked=False).told(session.state.hooked)
+        active = session.state.intent
+        prompt = self._prompt(session.state.mode, models[0], checked=False, active=active)
+        prompt = prompt.told(session.state.hooked)
         return await self._compacting(session, models, prompt, session.log.blob)
 
     async def _compacting(
@@ -209,7 +223,9 @@ class Turns:
             return
         mode = session.state.mode if session else self._settings.mode
         beginning = assemble(
-            prompt=self._prompt(mode, model, checked=False).told(session.state.hooked if session else None),
+            prompt=self._prompt(
+                mode, model, checked=False, active=session.state.intent if session else ""
+            ).told(session.state.hooked if session else None),
             cut=session.state.cut if session else Cut(),
             transcript=session.transcript if session else (),
             capabilities=model.capabilities,
@@ -228,16 +244,40 @@ class Turns:
         latest = list(session.state.files.files.items())[-MOST_SEEN:]
         return [path for path, seen in latest if self._workspace.sha256(path) == seen.sha256]
 
-    def _prompt(self, mode: Mode, model: Model, session: Session | None = None, *, checked: bool) -> Prompt:
-        """`session` is where a turn begins: what was said and seen in it matters to small models."""
+    def _intent_words(self, active: str) -> str:
+        """What is said of the workspace's intents as they are now; nothing where there are none."""
+        intents = self._intents.now()
+        if intents is None:
+            return ""
+        from handrail.context.intent_words import intent_words
+
+        return intent_words(intents, active)
+
+    def _prompt(
+        self,
+        mode: Mode,
+        model: Model,
+        session: Session | None = None,
+        *,
+        checked: bool,
+        active: str = "",
+    ) -> Prompt:
+        """`session` is where a turn begins: what was said and seen in it matters to small models.
+
+        `active` is the session's intent.
+        """
         tools = self._toolbox.specs(mode)
         if model.capabilities.one_action:
             from handrail.context.small import small_prompt
 
             words, seen = (words_of_turn(session), self._seen(session)) if session else ("", [])
-            return small_prompt(self._workspace, tools, words, seen, checked=checked)
+            intents = self._intents.now()
+            return small_prompt(
+                self._workspace, tools, words, seen, checked=checked, intents=intents, active=active
+            )
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
-        return Prompt(system_prompt(str(self._workspace.root), platform.system(), notes), tools)
+        system = system_prompt(str(self._workspace.root), platform.system(), notes)
+        return Prompt(system, tools, intents=self._intent_words(active))
 
     def _brief(self, prompt: Prompt) -> Callable[[Attempt], Briefing]:
         """What an attempt begins with: a small model is given the files, others read them."""

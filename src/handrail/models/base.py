@@ -1,11 +1,13 @@
 """The model Protocol: a request in, a stream of typed parts out."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from handrail.protocol.record import Record
 from handrail.protocol.values import Excerpt, ToolCall, Usage
 
+NO_FIELDS: Mapping[str, dict[str, Any]] = MappingProxyType({})
 Finish = Literal["stop", "tool_calls", "length", "filtered"]
 
 
@@ -81,6 +83,8 @@ class Request(Record):
     writing: tuple[str, ...] = ()
     actions: tuple[str, ...] | None = None
     """Names of the tools that a small model may choose from now; None: all."""
+    fields: Mapping[str, dict[str, Any]] = NO_FIELDS
+    """For small models: what a field of a tool can be, where that is not any text."""
     rewrite: Excerpt | None = None
     """All that a small model is asked for: a better text for this part of a file."""
     begun: str = ""

@@ -166,7 +166,8 @@ def _action(tool: ToolSpec, request: Request) -> dict[str, Any]:
     fields: dict[str, Any] = {WHY: THOUGHT} if writes else {}
     for name in _fields(tool, request):
         paths = request.writable if writes else request.paths
-        fields[name] = {"enum": list(paths)} if name == "path" and paths else {"type": "string"}
+        text = {"enum": list(paths)} if name == "path" and paths else {"type": "string"}
+        fields[name] = request.fields.get(name, text)
     return _object(tool.name, fields)
 
 

@@ -93,6 +93,13 @@ class SetModel(Value):
     role: Role = "main"
 
 
+class SelectIntent(Value):
+    """Make an intent the active one of the session; empty: none."""
+
+    type: Literal["select_intent"] = "select_intent"
+    intent_id: str
+
+
 class Rename(Value):
     type: Literal["rename"] = "rename"
     title: str
@@ -178,6 +185,7 @@ Command = Annotated[
     | RunAll
     | SetMode
     | SetModel
+    | SelectIntent
     | Rename
     | Delete
     | Restore

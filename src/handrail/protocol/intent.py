@@ -4,6 +4,8 @@ import hashlib
 
 from handrail.protocol.record import Record
 
+SELECT, REQUEST = "select_active_intent", "request_scope"
+"""Names of the tools for intents."""
 DONE = frozenset({"done", "complete", "completed", "closed"})
 """Words for an intent that nothing is written for any more, in whatever case."""
 

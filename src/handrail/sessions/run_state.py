@@ -212,9 +212,11 @@ class Ended(Fold):
 
 
 class Runs(Fold):
-    """The run that is under way or paused, and the last that ended."""
+    """The run that is under way, the one that is paused, and the last that ended."""
 
     current: RunState | None = None
+    paused: RunState | None = None
+    """It waits for the user's word, whatever else they let run meanwhile."""
     ended: list[Ended] = []
 
     def apply(self, recorded: Recorded) -> None:
@@ -228,17 +230,33 @@ class Runs(Fold):
                     seq=recorded.seq,
                 )
             case RunCompleted() | RunFailed() | RunBrokenOff() as event:
-                self.current = None
-                if event.summary:
-                    one = Ended(run_id=event.run_id, seq=recorded.seq, summary=event.summary)
-                    self.ended = [*self.ended, one][-SUMMARIES:]
+                self._end(event, recorded.seq)
             case UserMessage(runs=runs):
                 for one in self.ended:
                     one.told = recorded.seq if one.run_id in runs else one.told
             case SessionCopied(how="import"):
-                self.current = None  # somebody else's: nothing of it goes on here
-            case event if self.current:
-                self.current.apply(event, recorded.seq)
+                self.current = self.paused = None  # somebody else's: nothing of it goes on here
+            case event:
+                self._go_on(event, recorded.seq)
+
+    def _go_on(self, event: Event, seq: int) -> None:
+        run = self.paused if isinstance(event, RunResumed | BreakoutPending) else self.current or self.paused
+        if run:
+            run.apply(event, seq)
+        match event:
+            case RunPaused():
+                self.current, self.paused = None, run
+            case RunResumed():
+                self.current, self.paused = run, None
+
+    def _end(self, event: RunCompleted | RunFailed | RunBrokenOff, seq: int) -> None:
+        if self.current and self.current.run_id == event.run_id:
+            self.current = None
+        if self.paused and self.paused.run_id == event.run_id:
+            self.paused = None
+        if event.summary:
+            one = Ended(run_id=event.run_id, seq=seq, summary=event.summary)
+            self.ended = [*self.ended, one][-SUMMARIES:]
 
 
 def _clipped(text: str) -> str:

@@ -148,8 +148,13 @@ class State(Fold):
 
     @property
     def run(self) -> RunState | None:
-        """The run that is under way, or paused."""
-        run = self.runs.current
+        """The run that is under way."""
+        return self.runs.current
+
+    @property
+    def paused(self) -> RunState | None:
+        """The run that waits for the user's word."""
+        run = self.runs.paused
         return None if run is None or self.is_aside(run.seq) else run
 
     @property
@@ -204,6 +209,7 @@ class State(Fold):
                     check=event.check,
                     attempts=event.attempts,
                     message_seq=recorded.seq - 1,
+                    run_id=event.run_id,
                 )
             case TurnFinished():
                 self.turn = None

@@ -5,6 +5,7 @@ import json
 import re
 from typing import Literal, NamedTuple
 
+from handrail.protocol.errors import ToolError
 from handrail.protocol.events import (
     Answered,
     AttemptStarted,
@@ -80,6 +81,8 @@ class TurnState(Fold):
     """A request that was sent and neither answered nor failed."""
     last_request: str = ""
     """Id of the request that was sent last."""
+    refusal: ToolError | None = None
+    """Of the call that ended last, if it was refused."""
     recent: list[Done] = []
     nudges: int = 0
     demands: int = 0
@@ -114,6 +117,7 @@ class TurnState(Fold):
                 self.calls[event.call_id].status = "started"
             case ToolFinished() if event.call_id in self.calls:
                 self.calls[event.call_id].status = "finished"
+                self.refusal = event.error if event.status == "refused" else None
                 self._remember(self.calls[event.call_id].call, event)
             case ChangePrepared():
                 self.made = [*self.made, event]

@@ -9,7 +9,7 @@ from handrail.policy.overlap import overlap
 from handrail.policy.scope import in_scope, spelled_out
 from handrail.protocol.errors import IntentsProblem, PathProblem, RefusalReason
 from handrail.protocol.events import Event, IntentEdited, IntentSelected, OverlapSettled
-from handrail.protocol.intent import Intent
+from handrail.protocol.intent import REQUEST, SELECT, Intent
 from handrail.protocol.values import Value
 from handrail.sessions.workspace_events import append_to_workspace, intent_history, note_version
 from handrail.storage.log import Log
@@ -18,8 +18,6 @@ from handrail.tools.intent_block import intent_block, recent_trace
 from handrail.tools.recording import refused
 from handrail.workspace.intents.intent_file import FILE, IntentFile, Intents
 
-SELECT, REQUEST = "select_active_intent", "request_scope"
-NAMES = (SELECT, REQUEST)
 NAMED = 12
 Pattern = Annotated[str, Field(min_length=1, max_length=200)]
 

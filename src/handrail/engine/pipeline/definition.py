@@ -79,13 +79,14 @@ class Pipeline(NamedTuple):
         return all(stage.kind == "work" for stage in self.stages)
 
     def stage(self, name: str) -> Stage:
-        return next(stage for stage in self.stages if stage.name == name)
+        if found := next((stage for stage in self.stages if stage.name == name), None):
+            return found
+        raise UsageProblem(f"The pipeline {self.name} has no stage {name!r} any more. Begin the run anew.")
 
     def after(self, name: str) -> Stage | None:
         """The stage that follows one; None behind the last."""
-        names = [stage.name for stage in self.stages]
-        index = names.index(name) + 1
-        return self.stages[index] if index < len(names) else None
+        index = self.stages.index(self.stage(name)) + 1
+        return self.stages[index] if index < len(self.stages) else None
 
     def pause_after(self, name: str) -> Pause | None:
         return next((pause for pause in self.pauses if pause.after == name), None)
@@ -150,8 +151,11 @@ class Catalogue(NamedTuple):
     checks: Mapping[str, Check] = {}
     steps: Mapping[str, Step] = {}
     words: Mapping[str, Words] = {}
+    usual: str = "agent"
+    """The pipeline of a message that names none."""
 
     def find(self, name: str) -> Pipeline:
-        if found := self.pipelines.get(name):
+        """The pipeline of this name; of none, the usual one."""
+        if found := self.pipelines.get(name or self.usual):
             return found
         raise UsageProblem(f"There is no pipeline {name!r}; there are: {', '.join(sorted(self.pipelines))}.")

@@ -41,6 +41,8 @@ class TurnStarted(EventBase):
     """The command that must pass before the turn counts as done."""
     attempts: int = 1
     """How many fresh answers may be tried against the check."""
+    run_id: str = ""
+    """The paused run that the message is a word to."""
 
 
 class Nudged(EventBase):

@@ -1,0 +1,107 @@
+"""The course of a turn: what its message means to a paused run, and then the walk through a pipeline."""
+
+from collections.abc import Callable
+
+from handrail.engine.breakout import CONFIRM, Confirm, Leave, Resume, Unsaid, decide
+from handrail.engine.ending import Ending
+from handrail.engine.messages import Taken
+from handrail.engine.pipeline.definition import Catalogue
+from handrail.engine.pipeline.ends import broken_off
+from handrail.engine.pipeline.stages import Means, Stages, Work
+from handrail.engine.pipeline.walker import Walked, Walker, begun
+from handrail.engine.side_call import SideCall
+from handrail.protocol.commands import SendMessage
+from handrail.protocol.errors import LostHold
+from handrail.protocol.events import BreakoutPending, RunResumed, UserMessage
+from handrail.protocol.ids import new_id
+from handrail.sessions.run_state import RunState
+from handrail.sessions.turn_state import TurnState
+
+ASKED = Ending("waiting", "You are asked whether to leave the run.")
+LEFT = Ending("answered", "You have left the run; what it found is kept. Say what you want next.")
+
+
+class Course:
+    """Where one turn goes. All it knows is in the session's state, so any process can go on with it."""
+
+    def __init__(self, means: Means, side: SideCall, said: Callable[[SendMessage], Taken]) -> None:
+        """`said` makes a message of the turn, with all that the model is shown with it."""
+        self._means = means
+        self._session = means.session
+        self._side = side
+        self._said = said
+
+    async def run(self, work: Work, reached: Callable[[], str]) -> Walked:
+        """Go on until the turn can end. `work` is the tool loop, `reached` the limit of the turn that is."""
+        state = self._session.state
+        if state.run is None and state.paused and state.paused.run_id == self._turn.run_id:
+            if ended := await self._heeded(state.paused):
+                return ended
+        elif state.run is None:  # the turn was begun by a Handrail that had no runs
+            self._session.append(*begun(self._catalogue.find(""), self._turn.turn_id, ""))
+        pipeline = self._catalogue.find(self._run.pipeline)
+        stages = Stages(self._means, work, reached)
+        return await Walker(self._session, self._catalogue, pipeline, stages).walk()
+
+    async def _heeded(self, run: RunState) -> Walked | None:
+        """How the turn ends with what was said to the paused run; None where there is more to do."""
+        message = self._message
+        decision = decide(run, message.text)
+        if isinstance(decision, Unsaid):
+            from handrail.engine.leaving import read_by_model
+
+            decision = await read_by_model(run, message.text, self._side, self._means.secrets)
+        match decision:
+            case Confirm():
+                return Walked(ASKED, [_pending(run, message)], ())
+            case Leave(text, first):
+                return self._leave(run, text, message, first=first)
+            case Resume(feedback, again):
+                told = "\n\n".join(filter(None, (feedback, message.attached if feedback else "")))
+                self._session.append(RunResumed(run_id=run.run_id, feedback=told, again=again))
+        return None
+
+    def _leave(self, run: RunState, text: str, message: UserMessage, *, first: bool) -> Walked | None:
+        """End the run, and begin with what the user wants instead."""
+        left = broken_off(run, self._session.log.blob)
+        if not text:
+            return Walked(LEFT, [left], ())
+        images = run.leaving.images if first and run.leaving else message.images
+        again, blobs = self._said(SendMessage(text=text, images=images, message_id=new_id("m")))
+        started = begun(self._catalogue.find(""), self._turn.turn_id, text)
+        self._session.append(left, again, *started, blobs=blobs)
+        return None
+
+    @property
+    def _catalogue(self) -> Catalogue:
+        return self._means.catalogue
+
+    @property
+    def _turn(self) -> TurnState:
+        if self._session.state.turn is None:
+            raise LostHold(f"The turn of session {self._session.id} was ended by another process.")
+        return self._session.state.turn
+
+    @property
+    def _run(self) -> RunState:
+        if self._session.state.run is None:
+            raise LostHold(f"The run of session {self._session.id} was ended by another process.")
+        return self._session.state.run
+
+    @property
+    def _message(self) -> UserMessage:
+        """What the user said to begin the turn."""
+        (recorded,) = self._session.read_after(self._turn.message_seq - 1, 1)
+        if not isinstance(recorded.event, UserMessage):
+            raise AssertionError("a turn begins with a message")
+        return recorded.event
+
+
+def _pending(run: RunState, message: UserMessage) -> BreakoutPending:
+    return BreakoutPending(
+        run_id=run.run_id,
+        message_id=message.message_id,
+        message=message.text,
+        images=message.images,
+        text=CONFIRM,
+    )

@@ -1,0 +1,120 @@
+"""What a message means to a paused run: the table, row by row, and what only looks like a row."""
+
+import pytest
+
+from handrail.engine.breakout import Confirm, Decision, Leave, Resume, Unsaid, decide
+from handrail.protocol.events import BreakoutPending, RunPaused
+from handrail.protocol.events.runs import Choice
+from handrail.sessions.run_state import RunState
+
+ASKED = "what does cart.py do instead? never mind this"
+
+
+def paused(exit_number: int = 3) -> RunState:
+    options = [Choice(text=f"Option {number}", then="go_on") for number in range(1, exit_number)]
+    if exit_number > 2:
+        options[1] = Choice(text="Do this step again", then="again")
+    choices = (*options, Choice(text="Leave", then="leave"))
+    pause = RunPaused(run_id="run_1", stage="analyse", text="?", choices=choices, exit=exit_number)
+    return RunState(run_id="run_1", pipeline="report", question="costs", step="paused", pause=pause)
+
+
+def pending(message: str = ASKED) -> RunState:
+    run = paused()
+    run.leaving = BreakoutPending(run_id="run_1", message_id="m_1", message=message, text="Leave?")
+    return run
+
+
+TABLE = [
+    # breakout pending, denies: the run resumes
+    ("pending", "2", Resume()),
+    ("pending", "2.", Resume()),
+    ("pending", "no", Resume()),
+    ("pending", "No, continue", Resume()),
+    ("pending", "keep going", Resume()),
+    ("pending", "no, don't exit", Resume()),
+    ("pending", "don’t leave", Resume()),
+    ("pending", "no, and make it shorter", Resume("no, and make it shorter")),
+    # breakout pending, confirms: what first asked to leave is answered
+    ("pending", "1", Leave(ASKED, first=True)),
+    ("pending", "yes", Leave(ASKED, first=True)),
+    ("pending", "Yes, please!", Leave(ASKED, first=True)),
+    ("pending", "cancel", Leave(ASKED, first=True)),
+    ("pending", "exit", Leave(ASKED, first=True)),
+    ("pending", "yes, and cite lines", Leave(f"{ASKED}\n\nyes, and cite lines", first=True)),
+    # breakout pending, anything else: counts as leaving, this message is answered
+    ("pending", "3", Leave("3", first=False)),
+    ("pending", "12", Leave("12", first=False)),
+    ("pending", "list the open bugs", Leave("list the open bugs", first=False)),
+    ("pending", "is there no test for it?", Leave("is there no test for it?", first=False)),
+    ("pending", "what does yes(1) do?", Leave("what does yes(1) do?", first=False)),
+    # paused, the exit number or an explicit phrase: asks to confirm
+    ("paused", "3", Confirm()),
+    ("paused", " 3. ", Confirm()),
+    ("paused", "exit pipeline", Confirm()),
+    ("paused", "Exit the pipeline, please", Confirm()),
+    ("paused", "I'd rather do something else", Confirm()),
+    ("paused", "Never mind.", Confirm()),
+    ("paused", "nevermind", Confirm()),
+    ("paused", "New question: what is in cart.py?", Confirm()),
+    ("paused", "stop", Confirm()),
+    ("paused", "Cancel!", Confirm()),
+    ("paused", "I want to quit", Confirm()),
+    # paused, another number of the menu
+    ("paused", "1", Resume("Option 1")),
+    ("paused", "2.", Resume("Do this step again", again=True)),
+    # paused, no phrase matches: a small model is asked
+    ("paused", "also look at the dates", Unsaid()),
+    ("paused", "4", Unsaid()),
+    ("paused", "33", Unsaid()),
+    ("paused", "3 items are enough", Unsaid()),
+    ("paused", "only section 3", Unsaid()),
+    ("paused", "", Unsaid()),
+]
+NEAR_MISSES = [
+    "don't stop",
+    "please do not exit the pipeline",
+    "don’t cancel this run",
+    "you should not leave it",
+    "never quit this",
+    "no need to stop here",
+    "it is not something else",
+    "where do the workers stop?",
+    "explain the exit code",
+    "stopwatch",
+    "cancellation of orders",
+    "exit pipelines are what I ask about",
+    "something elsewhere",
+    "renew questions",
+    "the new questions are fine",
+]
+
+
+@pytest.mark.promise("RUN-3")
+@pytest.mark.parametrize(("state", "message", "decision"), TABLE)
+def test_a_message_to_a_paused_run_means_what_the_table_says(
+    state: str, message: str, decision: Decision
+) -> None:
+    assert decide(pending() if state == "pending" else paused(), message) == decision
+
+
+@pytest.mark.promise("RUN-3")
+@pytest.mark.parametrize("message", NEAR_MISSES)
+def test_a_negated_phrase_or_a_part_of_a_word_does_not_leave(message: str) -> None:
+    assert decide(paused(), message) == Unsaid()
+
+
+@pytest.mark.promise("RUN-3")
+def test_numbers_mean_what_the_last_menu_printed() -> None:
+    assert decide(paused(exit_number=2), "2") == Confirm()
+    assert decide(paused(exit_number=2), "3") == Unsaid()
+    assert decide(paused(exit_number=5), "3") == Resume("Option 3")
+    assert decide(paused(exit_number=5), "5") == Confirm()
+    run = paused(exit_number=2)
+    run.leaving = pending().leaving
+    assert decide(run, "2") == Resume()
+
+
+@pytest.mark.parametrize("message", ["3", "exit pipeline", "never mind, please"])
+def test_a_bare_wish_to_leave_is_not_answered_by_a_model(message: str) -> None:
+    assert decide(pending(message), "yes") == Leave("", first=True)
