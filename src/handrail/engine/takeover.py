@@ -1,6 +1,8 @@
 """Taking over a session: what the last holder left unfinished is closed, and nothing is done twice."""
 
 from handrail.changes.recovery import recover
+from handrail.engine.ending import Ending
+from handrail.engine.pipeline.ends import run_end
 from handrail.protocol.errors import ToolError
 from handrail.protocol.events import (
     Answered,
@@ -14,6 +16,7 @@ from handrail.protocol.events import (
 from handrail.protocol.events.batches import BatchEnd
 from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
+from handrail.sessions.state import State
 from handrail.sessions.turn_state import CallState, TurnState
 from handrail.tools.base import error_json
 from handrail.workspace.files import Workspace
@@ -23,7 +26,7 @@ ENDED = "Handrail ended in the middle of this turn. What was done is above; /con
 
 
 def take_over(session: Session, workspace: Workspace) -> None:
-    """Bring the log to rest. A turn that only waits for the user's word stays open, to go on with it."""
+    """Bring the log to rest. A turn that waits for the user's word, or can go on by itself, stays open."""
     events: list[Event] = list(recover(session, workspace))
     events += _completed(session, events)
     settled = {partial.message for partial in session.log.partials(session.stream)}
@@ -32,15 +35,25 @@ def take_over(session: Session, workspace: Workspace) -> None:
         events.append(SideAnswered(request_id=session.state.side, problem="Handrail ended first."))
     if turn:
         events += _interrupted_answer(session, turn)
-        waits = session.state.approvals or session.state.questions
+        stays = session.state.approvals or session.state.questions or resumes(session.state)
         for state in turn.unfinished():
-            if state.status == "started" or not waits:
+            if state.status == "started" or not stays:
                 events.append(interrupted_call(turn, state))
-        if not waits:
+        if not stays:
             events += ended_batch(turn, "interrupted", ENDED)
+            events += run_end(session.state.run, session.log.blob, Ending("interrupted", ENDED))
             events.append(close_turn(turn, "interrupted", ENDED, seconds=0.0))
     if events or settled:
         session.append(*events, settle=settled)
+
+
+def resumes(state: State) -> bool:
+    """Whether the turn goes on by itself after a restart: its run is more than the conversation."""
+    if state.turn is None:
+        return False
+    if state.run:
+        return not state.run.conversational
+    return bool(state.paused and state.paused.run_id == state.turn.run_id)
 
 
 def _completed(session: Session, recovered: list[Event]) -> list[Event]:
@@ -69,6 +82,7 @@ def _interrupted_answer(session: Session, turn: TurnState) -> list[Event]:
             thinking=text["thinking"],
             end="interrupted",
             cost_usd=None,
+            apart=turn.request.apart,
         )
     ]
 
@@ -96,8 +110,11 @@ def interrupted_call(turn: TurnState, state: CallState) -> ToolFinished:
     )
 
 
-def ended_turn(turn: TurnState, reason: FinishReason, detail: str, now: float) -> list[Event]:
+def ended_turn(session: Session, reason: FinishReason, detail: str, now: float) -> list[Event]:
     """The events that end a turn early: every call that will not run says so to the model."""
+    turn = session.state.turn
+    if turn is None:
+        return []
     events: list[Event] = []
     for state in turn.unfinished():
         error = ToolError(tool=state.call.name, reason="cancelled", message=f"Not run: {detail}")
@@ -113,6 +130,7 @@ def ended_turn(turn: TurnState, reason: FinishReason, detail: str, now: float) -
             )
         )
     events += ended_batch(turn, reason, detail)
+    events += run_end(session.state.run, session.log.blob, Ending(reason, detail))
     return [*events, close_turn(turn, reason, detail, seconds=turn.seconds(now))]
 
 

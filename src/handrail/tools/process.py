@@ -1,6 +1,7 @@
 """Running a program in a process group of its own, with a deadline, so that nothing of it is left behind.
 
-A child that leaves the group on purpose (`setsid`) is not reached: that takes a sandbox.
+A child that leaves the group on purpose (`setsid`) is not reached: that takes a sandbox or a guardian, which
+lead their groups, and end all that is below them before they end themselves.
 """
 
 import fcntl
@@ -16,10 +17,14 @@ from typing import NamedTuple
 import anyio
 from anyio.abc import Process
 
+from handrail.tools.watchdog import NOT_WATCHED, Bounds, Over, over
+
 CHUNK = 1 << 20
 KILL_AFTER = 2.0
 """Seconds between asking a group to end and ending it."""
 KILL_AFTER_CANCEL = 0.5
+AT_ONCE = 1.0
+"""Seconds that a guardian has to kill what is below it."""
 DRAIN = 0.5
 """Seconds for the last output of a program that has ended while a child of it still holds the pipe."""
 FIRST_POLL = 0.001
@@ -33,6 +38,8 @@ class Ended(NamedTuple):
     left_running: bool
     """Children were still running when the program ended, and were stopped."""
     seconds: float
+    over: Over | None = None
+    """It was stopped because it took more than it may."""
 
 
 async def run_process(
@@ -44,12 +51,13 @@ async def run_process(
     take: Callable[[bytes], bool],
     errors: int = subprocess.STDOUT,
     given: int = subprocess.DEVNULL,
+    bounds: Bounds = NOT_WATCHED,
 ) -> Ended:
     """Run until the end, the deadline, or until `take` has had enough and returns False.
 
     `take` gets standard output and error as they come, the error only where `errors` names no descriptor for
     it; `given` is a descriptor of standard input. Cancelling
-    stops the whole group.
+    stops the whole group. What `bounds` names is watched, and stopped at once where it is passed.
     """
     began = time.monotonic()
     reading, writing = os.pipe()
@@ -69,27 +77,45 @@ async def run_process(
             )
         finally:
             os.close(writing)
-        return await _follow(process, reading, timeout, take, began)
+        watched = _Watched(process, bounds)
+        return await _follow(watched, reading, timeout, take, began)
     finally:
         os.close(reading)
 
 
+class _Watched:
+    """A process, and which of its bounds it has passed."""
+
+    def __init__(self, process: Process, bounds: Bounds) -> None:
+        self.process, self.bounds = process, bounds
+        self.over: Over | None = None
+
+    async def watch(self, scope: anyio.CancelScope) -> None:
+        self.over = await over(self.process.pid, self.bounds)
+        scope.cancel()
+
+
 async def _follow(
-    process: Process, reading: int, timeout: float, take: Callable[[bytes], bool], began: float
+    watched: _Watched, reading: int, timeout: float, take: Callable[[bytes], bool], began: float
 ) -> Ended:
-    grace = KILL_AFTER_CANCEL
+    process, grace = watched.process, KILL_AFTER_CANCEL
     left = False
     try:
         with anyio.move_on_after(timeout) as limit:
-            if await _read(process, reading, take):
-                await process.wait()
+            async with anyio.create_task_group() as tasks:
+                if watched.bounds.any:
+                    tasks.start_soon(watched.watch, tasks.cancel_scope)
+                if await _read(process, reading, take):
+                    await process.wait()
+                tasks.cancel_scope.cancel()
         code = process.returncode
-        grace = KILL_AFTER
+        grace = 0.0 if watched.over else KILL_AFTER
     finally:
         with anyio.CancelScope(shield=True):
             left = await _stop(process, grace)
             await process.aclose()
-    return Ended(code, limit.cancelled_caught, left and code is not None, time.monotonic() - began)
+    ended = Ended(code, limit.cancelled_caught, left and code is not None, time.monotonic() - began)
+    return ended._replace(over=watched.over)
 
 
 async def _read(process: Process, reading: int, take: Callable[[bytes], bool]) -> bool:
@@ -122,17 +148,28 @@ async def _stop(process: Process, grace: float) -> bool:
     if not _running(group):
         return False
     _signal(group, signal.SIGTERM)
-    with anyio.move_on_after(grace):
+    if await _ends_within(group, grace):
+        return True
+    if process.returncode is None:
+        # A guardian takes this for its last word; whoever is none ends by it, or a moment later.
+        process.send_signal(signal.SIGQUIT)
+        if await _ends_within(group, AT_ONCE):
+            return True
+    _signal(group, signal.SIGKILL)
+    with anyio.move_on_after(KILL_AFTER):
+        await process.wait()
+    return True
+
+
+async def _ends_within(group: int, seconds: float) -> bool:
+    with anyio.move_on_after(seconds):
         # No event tells that the last of a group has ended; most end at once.
         pause = FIRST_POLL
         while _running(group):
             await anyio.sleep(pause)
             pause = min(2 * pause, POLL)
         return True
-    _signal(group, signal.SIGKILL)
-    with anyio.move_on_after(KILL_AFTER):
-        await process.wait()
-    return True
+    return False
 
 
 def _running(group: int) -> bool:

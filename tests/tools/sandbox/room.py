@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from handrail.tools.environment import without_secrets
 from handrail.tools.process import Ended, run_process
+from handrail.tools.sandbox.cgroup import Wall
 from handrail.tools.sandbox.places import Ground
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
@@ -37,7 +38,9 @@ class Room(NamedTuple):
     workspace: Path
     state: Path
 
-    async def run(self, *words: str, network: bool = False, timeout: float = 30) -> tuple[Ended, str]:
+    async def run(
+        self, *words: str, network: bool = False, timeout: float = 30, wall: Wall | None = None
+    ) -> tuple[Ended, str]:
         """How the command ended and what it wrote."""
         output = bytearray()
 
@@ -46,7 +49,7 @@ class Room(NamedTuple):
             return True
 
         ground = Ground(self.workspace, (self.state,), without_secrets(os.environ))
-        sandbox = Sandbox(found=self.protection)
+        sandbox = Sandbox(found=self.protection, wall=wall)
         async with sandbox.confine(words, ground, network=network) as confined:
             ended = await run_process(
                 confined.words,
@@ -54,7 +57,10 @@ class Room(NamedTuple):
                 environment=confined.environ,
                 timeout=timeout,
                 take=take,
+                bounds=confined.bounds,
             )
+            if reached := confined.reached():
+                output.extend(f"[reached: {reached}]".encode())
         return ended, output.decode()
 
     async def tries(self, program: str, *words: str, network: bool = False) -> dict[str, Any]:

@@ -6,11 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import anyio
 import pytest
 
 from handrail.tools.sandbox.protection import Protection
-from tests.processes import gone, lasting, running
 from tests.tools.sandbox.conftest import working
 from tests.tools.sandbox.room import Room, furnished
 
@@ -151,66 +149,6 @@ async def test_nothing_outside_is_reached_over_the_network_unless_it_was_asked_f
     assert (said["tcp"] == "connected") == (network or not room.protection.tcp)
 
 
-@pytest.mark.promise("SAND-6")
-async def test_a_child_that_left_its_group_ends_with_the_command_or_the_sandbox_says_that_it_does_not(
-    room: Room,
-) -> None:
-    child = lasting()
-    with anyio.fail_after(20):
-        ended, output = await room.run("bash", "-c", f"setsid sleep {child} & echo started; exit 3")
-    assert ended.code == 3
-    assert "started" in output
-    if room.protection.children:
-        assert await gone(child)
-    else:
-        assert any("left behind" in words for words in room.protection.missing)
-        for number in running(child):
-            os.kill(number, 9)
-
-
-HANDRAIL = """
-import asyncio, os, sys
-from pathlib import Path
-from handrail.tools.sandbox.protection import Protection
-from tests.tools.sandbox.room import Room
-
-async def main():
-    found, home, child = sys.argv[1:]
-    home = Path(home)
-    room = Room(Protection.model_validate_json(found), home, home / "code/shop", home / "handrail")
-    await room.run("bash", "-c", f"setsid sleep {child} & sleep {child}")
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.promise("SAND-6")
-async def test_a_command_does_not_outlive_handrail_where_the_sandbox_sees_to_it(room: Room) -> None:
-    child = lasting()
-    words = [sys.executable, "-c", HANDRAIL, room.protection.model_dump_json(), str(room.home), child]
-    # The first to have the word in its command line is Handrail itself.
-    async with await anyio.open_process(words, env=os.environ | {"PYTHONPATH": "src:."}) as handrail:
-        with anyio.fail_after(20):
-            while len(running(child)) < 3:
-                await anyio.sleep(0.01)
-        handrail.kill()
-    if room.protection.children:
-        assert await gone(child)
-    for number in running(child):
-        os.kill(number, 9)
-
-
-@pytest.mark.promise("SAND-6")
-async def test_a_time_limit_reaches_children_that_left_the_group(room: Room) -> None:
-    child = lasting()
-    ended, _ = await room.run("bash", "-c", f"setsid sleep {child} & sleep {child}", timeout=0.5)
-    assert ended.timed_out
-    if room.protection.children:
-        assert await gone(child)
-    for number in running(child):
-        os.kill(number, 9)
-
-
 async def test_a_link_made_by_the_command_leads_nowhere(room: Room) -> None:
     said = await room.tries(
         """
@@ -260,28 +198,6 @@ say(open=[tried(lambda: os.readlink(f"/proc/self/fd/{number}")) for number in os
         os.close(number)
     assert outside.read_text() == "mine"
     assert not [name for name in said["open"] if str(room.home) in name]
-
-
-@pytest.mark.promise("SAND-7")
-async def test_a_fork_bomb_ends_at_its_limit_where_the_sandbox_says_that_there_is_one(room: Room) -> None:
-    if not room.protection.processes:
-        assert "processes are not limited in number" in room.protection.missing
-        return
-    said = await room.tries(
-        """
-started = 0
-try:
-    while started < 20000:
-        if os.fork() == 0:
-            import signal
-            signal.pause()
-        started += 1
-except OSError:
-    pass
-say(started=started)
-"""
-    )
-    assert 100 < said["started"] < 2_100
 
 
 async def test_a_file_has_a_largest_size_and_there_are_no_core_dumps(room: Room) -> None:

@@ -21,6 +21,8 @@ WHOLE = Protection(
     sockets=True,
     children=True,
     processes=True,
+    memory=True,
+    walled=True,
 )
 
 
@@ -31,7 +33,7 @@ def test_only_what_was_seen_is_claimed() -> None:
     assert NOTHING.told() == ""
     assert WHOLE.title() == "sandbox bubblewrap, no network"
     assert WHOLE.title(network=True) == "sandbox bubblewrap, with network"
-    assert WHOLE.missing == ("memory is not limited",)
+    assert WHOLE.missing == ()
     tcp_only = WHOLE.model_copy(update={"udp": False})
     assert tcp_only.title() == "sandbox bubblewrap, no TCP"
     assert "UDP is open" in tcp_only.missing
@@ -39,10 +41,12 @@ def test_only_what_was_seen_is_claimed() -> None:
 
 
 @pytest.mark.promise("SAND-9")
-@pytest.mark.parametrize("fact", ["files", "git", "secrets", "udp", "sockets", "children", "processes"])
+@pytest.mark.parametrize(
+    "fact", ["files", "git", "secrets", "udp", "sockets", "children", "processes", "memory"]
+)
 def test_each_thing_that_is_not_given_is_named(fact: str) -> None:
     without = WHOLE.model_copy(update={fact: False})
-    assert len(without.missing) >= 2
+    assert without.missing
     assert set(without.given) < set(WHOLE.given) or fact == "sockets"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from handrail.tools.environment import find_program
-from handrail.tools.sandbox.limits import FILE_BYTES, OPEN_FILES, PROCESSES
+from handrail.tools.sandbox.limits import FILE_BYTES, OPEN_FILES
 from handrail.tools.sandbox.places import Ground, absent, hidden, needed, protected, unread
 from handrail.workspace.names import STATE_FILES
 
@@ -55,10 +55,10 @@ def find_bubblewrap() -> str | None:
 
 
 def confined(
-    program: str, words: Sequence[str], ground: Ground, *, network: bool, counted: bool
+    program: str, words: Sequence[str], ground: Ground, *, network: bool, processes: int
 ) -> list[str]:
-    """The command as bubblewrap's words; `counted` where processes are counted for the sandbox alone."""
-    processes = str(PROCESSES) if counted else "unlimited"
+    """The command as bubblewrap's words; `processes` is 0 where they are not counted for it alone."""
+    most = str(processes) if processes else "unlimited"
     secret, missing = hidden(ground), absent(ground)
     # The deeper mount comes later, so that what is inside another place keeps its own rule.
     mounts = _mounts(ground, (*secret, *missing, *unread(ground)), network=network)
@@ -71,7 +71,7 @@ def confined(
         *("--die-with-parent", "--ro-bind", "/", "/"),
         *(word for mount in mounts for word in mount.words),
         *(word for path in (*secret, *missing) if _is_folder(path) for word in ("--remount-ro", path)),
-        *("--chdir", str(ground.workspace), "--", "bash", "-c", INSIDE, "sandbox", processes, *words),
+        *("--chdir", str(ground.workspace), "--", "bash", "-c", INSIDE, "sandbox", most, *words),
     ]
 
 

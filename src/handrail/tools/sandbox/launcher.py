@@ -1,9 +1,10 @@
-"""The program that confines itself by Landlock and then becomes the command.
+"""The program whose child confines itself by Landlock and then becomes the command, while it stands guard.
 
-Run by its path with `python -I -S`: it imports only what it needs, and nothing of Handrail's. It is a program
-of its own because a process with threads must not run Python between fork and exec.
+It imports only what it needs, because every command waits for it. It is a program of its own because a
+process with threads must not run Python between fork and exec.
 
-    launcher.py --file-bytes N --open-files N [--network] [--write PATH]... [--hide PATH]... -- COMMAND...
+    main --parent PID [--landlock --file-bytes N --open-files N --processes N [--network] [--write PATH]...
+        [--hide PATH]...] -- COMMAND...
 
 Ends with status 125 when it could not confine itself; the command was not run then.
 """
@@ -15,8 +16,10 @@ import os
 import resource
 import stat
 import struct
-import sys
 from collections.abc import Iterator
+from typing import NoReturn
+
+from handrail.tools.sandbox.guardian import guard, leave, libc
 
 NOT_CONFINED = 125
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
@@ -48,44 +51,64 @@ X32 = 0x4000_0000
 AF_UNIX, AF_NETLINK = 1, 16
 """Sockets that end on this machine: local services, and the kernel's word on its interfaces."""
 
-libc = ctypes.CDLL(None, use_errno=True)
-
 
 def abi() -> int:
     """The version of Landlock that the kernel has; 0 for none."""
     return max(0, int(libc.syscall(CREATE_RULESET, None, 0, VERSION_FLAG)))
 
 
-def main(words: list[str]) -> int:
+def main(words: list[str]) -> NoReturn:
     split = words.index("--")
     options, command = words[:split], words[split + 1 :]
-    try:
-        confine(options)
-    except OSError as error:
-        os.write(2, f"The command was not run, because it could not be confined: {error}.\n".encode())
-        return NOT_CONFINED
-    try:
-        os.execvp(command[0], command)  # noqa: S606
-    except OSError as error:
-        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
-        return 127 if error.errno == errno.ENOENT else 126
+
+    def become() -> NoReturn:
+        try:
+            if "--landlock" in options:
+                confine(options)
+        except OSError as error:
+            os.write(2, f"The command was not run, because it could not be confined: {error}.\n".encode())
+            os._exit(NOT_CONFINED)
+        try:
+            os.execvp(command[0], command)  # noqa: S606
+        except OSError as error:
+            os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+            os._exit(127 if error.errno == errno.ENOENT else 126)
+
+    leave(guard(int(options[options.index("--parent") + 1]), become))
 
 
 def confine(options: list[str]) -> None:
-    values: dict[str, list[str]] = {"--write": [], "--hide": ["/dev"], "--file-bytes": [], "--open-files": []}
+    values: dict[str, list[str]] = {"--write": [], "--hide": ["/dev"]}
+    numbers = dict.fromkeys(("--file-bytes", "--open-files", "--processes"), 0)
     for name, value in itertools.pairwise(options):
         if name in values:
             values[name].append(value)
+        elif name in numbers:
+            numbers[name] = int(value)
     network = "--network" in options
     limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_FSIZE, int(values["--file-bytes"][0]))
-    limit(resource.RLIMIT_NOFILE, int(values["--open-files"][0]))
+    limit(resource.RLIMIT_FSIZE, numbers["--file-bytes"])
+    limit(resource.RLIMIT_NOFILE, numbers["--open-files"])
+    limit(resource.RLIMIT_NPROC, numbers["--processes"] + threads_of_user())
     if os.geteuid() == 0:
         drop_powers()
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     restrict_files(values["--write"], values["--hide"], network=network)
     if not network:
         restrict_sockets()
+
+
+def threads_of_user() -> int:
+    """What the kernel counts for the user already: its limit is on all of it, not on the command alone."""
+    user, found = os.geteuid(), 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if os.stat(f"/proc/{name}").st_uid == user:
+                    found += len(os.listdir(f"/proc/{name}/task"))
+            except OSError:
+                continue  # it has ended
+    return found
 
 
 def limit(which: int, wished: int) -> None:
@@ -189,7 +212,3 @@ def check(result: int) -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,5 +1,6 @@
 """Finding out what this machine gives, by running a program in each sandbox and seeing what it can do."""
 
+import fcntl
 import os
 import socket
 import sys
@@ -12,13 +13,15 @@ from handrail.storage.scratch import make_scratch, remember, remove_scratch
 from handrail.tools.environment import without_secrets
 from handrail.tools.process import run_process
 from handrail.tools.sandbox import bubblewrap, landlock
+from handrail.tools.sandbox.cgroup import Wall, group
 from handrail.tools.sandbox.launcher import abi
 from handrail.tools.sandbox.places import Ground, environment
 from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.trial import LIMIT, MEMORY
 
 TRIAL = Path(__file__).with_name("trial.py")
 SECONDS = 10.0
-FACTS = ("files", "git", "secrets", "tcp", "udp", "sockets", "children", "processes")
+FACTS = ("files", "git", "secrets", "tcp", "udp", "sockets", "children", "processes", "memory")
 MOST_BYTES = 10_000
 
 Wrap = Callable[[list[str], Ground, str], list[str]]
@@ -42,7 +45,7 @@ async def probe_bubblewrap() -> Protection:
         return Protection(why="bubblewrap is not installed")
 
     def wrap(words: list[str], ground: Ground, temp: str) -> list[str]:
-        return bubblewrap.confined(program, words, ground, network=False, counted=False)
+        return bubblewrap.confined(program, words, ground, network=False, processes=0)
 
     version = await _said([program, "--version"], Path("/"), without_secrets(os.environ))
     return await _try("bubblewrap", version.rpartition(" ")[2].strip(), wrap)
@@ -55,7 +58,7 @@ async def probe_landlock() -> Protection:
         return Protection(why="the kernel has no Landlock")
 
     def wrap(words: list[str], ground: Ground, temp: str) -> list[str]:
-        return landlock.confined(words, ground, temp, network=False)
+        return landlock.confined(words, ground, temp, network=False, processes=LIMIT)
 
     return await _try("Landlock", f"ABI {version}", wrap)
 
@@ -71,12 +74,16 @@ class Stage(NamedTuple):
     udp: socket.socket
     local: socket.socket
 
-    def words(self) -> list[str]:
+    @property
+    def left(self) -> Path:
+        """Locked by what was left running."""
+        return self.ground.workspace / "left"
+
+    def words(self, counting: str) -> list[str]:
         ports = (str(each.getsockname()[1]) for each in (self.tcp, self.udp))
         places = (str(self.ground.workspace), self.outside, os.path.expanduser("~"), self.secret)
-        namespace = os.readlink("/proc/self/ns/pid")
         program = (sys.executable, "-I", "-S", str(TRIAL))
-        return [*program, *places, *ports, self.local.getsockname(), namespace]
+        return [*program, *places, *ports, self.local.getsockname(), counting]
 
 
 @contextmanager
@@ -102,17 +109,22 @@ def _stage() -> Iterator[Stage]:
 
 
 async def _try(name: Literal["bubblewrap", "Landlock"], version: str, wrap: Wrap) -> Protection:
-    with _stage() as stage:
-        words = wrap(stage.words(), stage.ground, stage.temp)
+    # The limit on processes is inside bubblewrap's own namespace, and for the user as a whole elsewhere.
+    counting = "self" if name == "bubblewrap" else "given"
+    with _stage() as stage, group(Wall(MEMORY, LIMIT)) as made:
+        words = wrap(stage.words("given" if made else counting), stage.ground, stage.temp)
+        words = made.joined(words) if made else words
         environ = environment(without_secrets(os.environ), stage.temp)
         said = await _said(words, stage.ground.workspace, environ)
         reached = {kind for kind in ("tcp", "udp") if _was_reached(getattr(stage, kind))}
-    tried, _, refused = said.strip().rpartition("\n")[2].partition(" ")
+        children = {"children"} if _is_free(stage.left) else set[str]()
+    lines = (line.partition(" ") for line in said.splitlines())
+    tried, _, refused = next((line for line in lines if line[0] == "tried"), ("", "", ""))
     if tried != "tried":
         return Protection(why=f"{name} does not work here: {said.strip()[-200:] or 'no answer'}")
     # A network of its own takes what is sent and brings it nowhere.
-    given = (set(refused.split()) | {"tcp", "udp"}) - reached
-    facts = {fact: fact in given for fact in FACTS}
+    given = (set(refused.split()) | {"tcp", "udp"} | children) - reached
+    facts = {fact: fact in given for fact in FACTS} | {"walled": made is not None}
     return Protection.model_validate({"name": name, "version": version, **facts})
 
 
@@ -128,6 +140,16 @@ async def _said(words: list[str], folder: Path, environ: Mapping[str, str]) -> s
     except OSError as error:
         return str(error)
     return output.decode(errors="replace")
+
+
+def _is_free(file: Path) -> bool:
+    """Whether what held the lock on the file is gone."""
+    try:
+        with file.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _was_reached(server: socket.socket) -> bool:

@@ -34,7 +34,11 @@ class Protection(Value):
     children: bool = False
     """No process outlives the command."""
     processes: bool = False
-    """The number of processes has a limit of its own."""
+    """The number of processes has a limit that the kernel keeps."""
+    memory: bool = False
+    """So has memory."""
+    walled: bool = False
+    """A control group is made for each command."""
     why: str = ""
     """Why nothing better is in use."""
 
@@ -87,7 +91,10 @@ class Protection(Value):
             (self.offline, "no network", "UDP is open" if self.tcp else "the network is open"),
             (self.sockets, "", "local services (session bus, docker) can be reached"),
             (self.children, "no process left behind", "a process that leaves its group is left behind"),
-            (self.processes, "processes limited in number", "processes are not limited in number"),
-            # Neither way of confining can give this one; it takes a cgroup.
-            (False, "", "memory is not limited"),
+            (
+                self.processes,
+                "processes limited in number",
+                "processes are not limited in number by the kernel, only watched",
+            ),
+            (self.memory, "memory limited", "memory is not limited by the kernel, only watched"),
         )

@@ -2,8 +2,9 @@
 
 import os
 import platform
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,11 @@ from pydantic import ValidationError
 from handrail import __version__
 from handrail.storage.scratch import make_scratch, recall, remember, remove_empty, remove_scratch
 from handrail.tools.sandbox import bubblewrap, landlock
+from handrail.tools.sandbox.cgroup import Group, Wall, group
+from handrail.tools.sandbox.limits import PROCESSES, most_memory
 from handrail.tools.sandbox.places import Ground, absent, environment
 from handrail.tools.sandbox.protection import Protection
+from handrail.tools.watchdog import NOT_WATCHED, Bounds
 
 GOOD_FOR = 24 * 3600.0
 """Seconds for which what was found is believed."""
@@ -23,14 +27,26 @@ GOOD_FOR = 24 * 3600.0
 class Confined(NamedTuple):
     words: list[str]
     environ: Mapping[str, str]
+    bounds: Bounds = NOT_WATCHED
+    """What has to be watched, because no kernel's limit holds it."""
+    group: Group | None = None
+    """The group that it runs in, which knows when a limit was reached."""
+
+    def reached(self) -> str:
+        """Which limits of the kernel the command ran into, in words."""
+        return self.group.reached() if self.group else ""
 
 
 class Sandbox:
     """Looks once a process, and no more than once a day where it can keep what it found."""
 
-    def __init__(self, kept_in: Path | None = None, found: Protection | None = None) -> None:
+    def __init__(
+        self, kept_in: Path | None = None, found: Protection | None = None, wall: Wall | None = None
+    ) -> None:
+        """`wall` is the most that a command may take; left out, a share of this machine."""
         self._file = kept_in / "sandbox.json" if kept_in else None
         self._found = found
+        self._wall = wall or Wall(most_memory(), PROCESSES)
         self._looking: anyio.Lock | None = None
 
     async def protection(self) -> Protection:
@@ -52,12 +68,24 @@ class Sandbox:
     ) -> AsyncIterator[Confined]:
         """The words and the environment that run a command confined, with its temp folder while it lasts."""
         found = await self.protection()
+        with group(self._wall) if found.walled else nullcontext() as made:
+            held = Bounds(
+                0 if found.memory and made else self._wall.memory,
+                0 if found.processes and (made or not found.walled) else self._wall.processes,
+            )
+            async with self._confined(found, words, ground, network=network) as confined:
+                joined = made.joined(confined.words) if made else confined.words
+                yield confined._replace(words=joined, bounds=held, group=made)
+
+    @asynccontextmanager
+    async def _confined(
+        self, found: Protection, words: Sequence[str], ground: Ground, *, network: bool
+    ) -> AsyncIterator[Confined]:
         match found.name:
             case "bubblewrap":
                 program = bubblewrap.find_bubblewrap() or "bwrap"
-                wrapped = bubblewrap.confined(
-                    program, words, ground, network=network, counted=found.processes
-                )
+                processes = self._wall.processes if found.processes and not found.walled else 0
+                wrapped = bubblewrap.confined(program, words, ground, network=network, processes=processes)
                 made = absent(ground)
                 try:
                     yield Confined(wrapped, environment(ground.environ, bubblewrap.TEMP))
@@ -67,13 +95,16 @@ class Sandbox:
             case "Landlock":
                 temp = make_scratch()
                 try:
-                    wrapped = landlock.confined(words, ground, str(temp), network=network)
+                    wrapped = landlock.confined(
+                        words, ground, str(temp), network=network, processes=self._wall.processes
+                    )
                     yield Confined(wrapped, environment(ground.environ, str(temp)))
                 finally:
                     with anyio.CancelScope(shield=True):
                         await anyio.to_thread.run_sync(remove_scratch, temp)
             case "none":
-                yield Confined(list(words), ground.environ)
+                guarded = landlock.guarded(words) if sys.platform == "linux" else list(words)
+                yield Confined(guarded, ground.environ)
 
     async def _look(self) -> Protection:
         from handrail.tools.sandbox.probe import probe
