@@ -17,10 +17,12 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.mentions import too_many
 from handrail.engine.answerers import Answerers
 from handrail.engine.bell import Bell
+from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.runner import Runner
 from handrail.engine.serving import Serving, first_problem
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
+from handrail.pipelines.catalogue import BUILT_IN
 from handrail.protocol.commands import (
     Command,
     RunAll,
@@ -85,7 +87,9 @@ class Options(NamedTuple):
 
 
 @asynccontextmanager
-async def open_app(options: Options, environ: Mapping[str, str] = os.environ) -> AsyncIterator["App"]:
+async def open_app(
+    options: Options, environ: Mapping[str, str] = os.environ, catalogue: Catalogue = BUILT_IN
+) -> AsyncIterator["App"]:
     """The application for one workspace, for as long as the block lasts."""
     if not options.workspace.is_dir():
         raise UsageProblem(f"There is no folder {options.workspace}. Name an existing one with -C.")
@@ -105,6 +109,7 @@ async def open_app(options: Options, environ: Mapping[str, str] = os.environ) ->
                 workspace=workspace,
                 tasks=tasks,
                 environ=environ,
+                catalogue=catalogue,
             )
             tasks.start_soon(app.watch)
             try:
@@ -131,6 +136,7 @@ class App:
         workspace: Workspace,
         tasks: TaskGroup,
         environ: Mapping[str, str],
+        catalogue: Catalogue,
     ) -> None:
         self.options = options
         self.places = places
@@ -151,6 +157,7 @@ class App:
             repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
             keep_entry=self._keep_entry,
+            catalogue=catalogue,
             intents=self._intents,
             hooks=loaded.hooks,
         )
@@ -265,6 +272,8 @@ class App:
             raise UsageProblem(
                 "This holds characters that are no text (half of a surrogate pair). Leave them out."
             ) from error
+        if isinstance(command, SendMessage):
+            self.turns.catalogue.find(command.route)
         if isinstance(command, SendMessage) and (problem := too_many(command.images)):
             raise UsageProblem(f"{problem[:1].upper()}{problem[1:]} Send them in several.")
         if isinstance(command, SendMessage | RunCommand | RunAll):

@@ -11,6 +11,7 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.map.shown import MapPart
 from handrail.context.mentions import ATTACHED_CAP, attach_mentions
 from handrail.context.reattaching import AGAIN_CAP, reattach
+from handrail.context.run_summaries import RunPart, new_runs
 from handrail.context.situation import situation
 from handrail.models.base import Capabilities, Model
 from handrail.protocol.commands import SendMessage
@@ -36,8 +37,11 @@ class Messages(NamedTuple):
     map: RepositoryMap
     model: Model | None
 
-    def taken(self, command: SendMessage, state: State, turn_id: str, *, steering: bool) -> Taken:
-        """The message with all that goes with it."""
+    def taken(
+        self, command: SendMessage, state: State, turn_id: str, *, steering: bool, run_id: str = ""
+    ) -> Taken:
+        """The message with all that goes with it; `run_id` is that of a paused run which it is a word to."""
+        bare = steering or bool(run_id)
         can = self.model.capabilities if self.model else Capabilities(images=True)
         cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
         also: Sequence[str] = ()
@@ -48,18 +52,19 @@ class Messages(NamedTuple):
         attached = attach_mentions(command.text, self.workspace, cap, command.images, also)
         again_cap = shown_characters(can.context_window, most=AGAIN_CAP, share=6)
         shown = {seen.path for seen in attached.files}
-        again = reattach(state, self.workspace, again_cap, shown, own=not steering)
+        again = reattach(state, self.workspace, again_cap, shown, own=not bare)
         files = (*attached.files, *again.files)
-        known = "" if steering or can.one_action else known_files(state, files, again.gone, again.stale)
-        now = "" if steering else self._situation(state, can)
-        mapped = MapPart() if steering else self.map.part(state, command.text, can)
+        known = "" if bare or can.one_action else known_files(state, files, again.gone, again.stale)
+        now = "" if bare else self._situation(state, can)
+        runs = RunPart() if bare else new_runs(state, can.context_window)
+        mapped = MapPart() if bare else self.map.part(state, command.text, can)
         images = (*command.images, *(each.image for each in attached.images))
         event = UserMessage(
             message_id=command.message_id,
             turn_id=turn_id,
             text=command.text,
             attached="\n\n".join(
-                part for part in (attached.text, again.text, mapped.text, known, now) if part
+                part for part in (attached.text, again.text, mapped.text, known, runs.text, now) if part
             ),
             files=files,
             gone=again.gone,
@@ -67,6 +72,8 @@ class Messages(NamedTuple):
             unattached=(*attached.unattached, *self._unseen(command.text, images)),
             mapped=mapped.paths,
             steering=steering,
+            runs=runs.runs,
+            run_id=run_id,
         )
         return Taken(event, tuple(each.data for each in attached.images))
 

@@ -14,7 +14,9 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
-from handrail.engine.takeover import ended_turn, take_over
+from handrail.engine.pipeline.definition import Catalogue
+from handrail.engine.pipeline.walker import begun
+from handrail.engine.takeover import ended_turn, resumes, take_over
 from handrail.models.base import Model
 from handrail.protocol.commands import (
     AnswerApproval,
@@ -78,6 +80,10 @@ class TurnMaker(Protocol):
 
     @property
     def map(self) -> RepositoryMap: ...
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The pipelines that a message can run through."""
 
     def keep_bounded(self, session: Session) -> None: ...
 
@@ -256,14 +262,18 @@ class Runner:
     ) -> None:
         """A message becomes a turn, in one commit with its leaving the inbox."""
         turn_id, model, problem = new_id("t"), "", ""
+        paused = self.session.state.paused if picked is None else None
+        run_id, run = paused.run_id if paused else "", list[Event]()
         try:
+            if paused is None:
+                run = begun(self.maker.catalogue.find(command.route), turn_id, command.text)
             self._model = await self.maker.model(self.session)
             model = self._model.name
         except StorageProblem:
             raise
         except HandrailError as error:
             problem = str(error)
-        message = self._message(command, turn_id, steering=False)
+        message = self._message(command, turn_id, steering=False, run_id=run_id)
         state = self.session.state
         started = TurnStarted(
             turn_id=turn_id,
@@ -272,18 +282,19 @@ class Runner:
             mode=state.mode,
             check=command.check,
             attempts=command.attempts,
+            run_id=run_id,
         )
         if problem:
             finished = TurnFinished(turn_id=turn_id, reason="failed", detail=problem, cost_usd=0.0)
             self.session.append(message.event, started, finished, take=[number], blobs=message.blobs)
         else:
-            begun = self.maker.picked(picked, message.event, started) if picked else [message.event, started]
-            self.session.append(*begun, take=[number], blobs=message.blobs)
+            events = self.maker.picked(picked, message.event, started) if picked else [message.event, started]
+            self.session.append(*events, *run, take=[number], blobs=message.blobs)
             self._go_on(tasks)
 
-    def _message(self, command: SendMessage, turn_id: str, *, steering: bool) -> Taken:
+    def _message(self, command: SendMessage, turn_id: str, *, steering: bool, run_id: str = "") -> Taken:
         messages = Messages(self.workspace, self.maker.map, self._model)
-        return messages.taken(command, self.session.state, turn_id, steering=steering)
+        return messages.taken(command, self.session.state, turn_id, steering=steering, run_id=run_id)
 
     def _take_steering(self) -> None:
         turn = self.session.state.turn
@@ -322,10 +333,10 @@ class Runner:
         state = self.session.state
         if by_user:
             self._end("cancelled", self._why_cancelled)
-        elif not (state.approvals or state.questions):
+        elif not (state.approvals or state.questions or resumes(state)):
             self._end("interrupted", "Handrail was closed; /continue goes on from there.")
-        # else it waits for the user's word, and can go on with it after a restart
+        # else it can go on after a restart: with the user's word, or by itself
 
     def _end(self, reason: FinishReason, detail: str) -> None:
-        if turn := self.session.state.turn:
-            self.session.append(*ended_turn(turn, reason, detail, time.time()))
+        if self.session.state.turn:
+            self.session.append(*ended_turn(self.session, reason, detail, time.time()))

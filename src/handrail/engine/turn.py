@@ -1,4 +1,4 @@
-"""The turn: ask the model, run what it calls, until it has answered."""
+"""The turn: its course through a pipeline, and the tool loop: ask, run what is called, until answered."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 from handrail.context.assemble import assemble
 from handrail.context.images import Stored
 from handrail.context.prompt import Prompt
+from handrail.context.run_summaries import with_runs
 from handrail.engine.asking import Asking, ask
 from handrail.engine.attempts import Attempts
 from handrail.engine.compacting import Compacting
+from handrail.engine.course import Course
 from handrail.engine.ending import Ending
 from handrail.engine.limits import Limits, exceeded
+from handrail.engine.pipeline.ends import run_end
+from handrail.engine.pipeline.walker import Walked
 from handrail.engine.stuck import stuck
 from handrail.engine.takeover import close_turn
 from handrail.models.base import Deadlines, Model, Request
-from handrail.protocol.errors import FixRequest, LostHold, ModelProblem
+from handrail.protocol.errors import BudgetReached, FixRequest, LostHold, ModelProblem
 from handrail.protocol.events import Answered, Compacted, Nudged
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import TurnState
@@ -43,6 +47,7 @@ class Turn:
         secrets: Secrets,
         compacting: Compacting,
         stored: Stored,
+        course: Course,
         settle: Callable[[], Awaitable[None]],
         intents: Callable[[], str],
         hooks: "Hooks | None" = None,
@@ -59,6 +64,7 @@ class Turn:
         self.secrets = secrets
         self.compacting = compacting
         self.stored = stored
+        self.course = course
         self.settle = settle
         self.intents = intents
         self.hooks = hooks
@@ -67,14 +73,19 @@ class Turn:
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
-        checked = bool(self._turn.check)
-        ending = await (self.attempts.until_passed(self._answer) if checked else self._answer())
-        await self.end(ending)
+        walked = await self.course.run(self.work, self.reached)
+        await self.settle()
+        self._finish(walked)
 
     async def end(self, ending: Ending) -> None:
-        """Write the end of the turn into the log."""
+        """Write the end of the turn into the log, and of its run with it."""
         await self.settle()
-        self._finish(ending)
+        self._finish(Walked(ending, run_end(self.session.state.run, self.session.log.blob, ending), ()))
+
+    async def work(self) -> Ending:
+        """The tool loop: ask and run what is called, until an answer passes the check, if there is one."""
+        checked = bool(self._turn.check)
+        return await (self.attempts.until_passed(self._answer) if checked else self._answer())
 
     async def make_room(self) -> None:
         """Compact the conversation, where the next request would not fit."""
@@ -92,6 +103,8 @@ class Turn:
             from handrail.engine.hooked_end import until_let_end
 
             return await until_let_end(self.hooks, self.session, self._until_answered)
+        except BudgetReached as problem:
+            return Ending("budget", str(problem))
         except ModelProblem as problem:
             return Ending("failed", str(problem))
 
@@ -144,7 +157,7 @@ class Turn:
     def _request(self, model: Model) -> Request:
         return assemble(
             prompt=self.prompt.rewriting(self._turn.rewrite).answering(self._turn.refusal),
-            cut=self.session.state.cut,
+            cut=with_runs(self.session.state, model.capabilities.context_window),
             transcript=self.compacting.shown(model),
             capabilities=model.capabilities,
             model=model.name,
@@ -169,9 +182,10 @@ class Turn:
             raise LostHold(f"The turn of session {self.session.id} was ended by another process.")
         return turn
 
-    def _finish(self, ending: Ending) -> None:
-        turn = self._turn
-        self.session.append(close_turn(turn, ending.reason, ending.detail, turn.seconds(time.time())))
+    def _finish(self, walked: Walked) -> None:
+        turn, (ending, events, blobs) = self._turn, walked
+        finished = close_turn(turn, ending.reason, ending.detail, turn.seconds(time.time()))
+        self.session.append(*events, finished, blobs=blobs)
         self.session.save_snapshot()
 
 

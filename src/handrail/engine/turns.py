@@ -23,11 +23,16 @@ from handrail.engine.asking_user import SessionAsker
 from handrail.engine.attempts import Attempts
 from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
+from handrail.engine.course import Course
 from handrail.engine.limits import Limits
+from handrail.engine.messages import Messages, Taken
+from handrail.engine.pipeline.definition import Catalogue
+from handrail.engine.pipeline.stages import Means, affording
 from handrail.engine.side_call import SideCall
 from handrail.engine.turn import Turn
 from handrail.models.base import Deadlines, Model, UserTurn
 from handrail.models.prices import cost
+from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import Event, TurnStarted, UserMessage
 from handrail.protocol.values import Mode, Role, Usage
 from handrail.sessions.handle import Session
@@ -64,6 +69,7 @@ class Turns:
         repository_map: RepositoryMap,
         answerable: bool,
         keep_entry: Callable[[str], None],
+        catalogue: Catalogue,
         intents: IntentFile,
         hooks: Sequence[Hook] = (),
     ) -> None:
@@ -82,6 +88,7 @@ class Turns:
         self._kept: list[str] = []
         self.map = repository_map
         self.answerable = answerable
+        self.catalogue = catalogue
 
     def _keep(self, entry: str) -> None:
         """Put an entry on the user's list of allowed commands, for the turns to come and for good."""
@@ -130,9 +137,12 @@ class Turns:
             from handrail.engine.picked import PickedAsker
 
             asker = PickedAsker(session, asker)
-        turn = Turn(
+        side = await self._side(session, models)
+        means = Means(
             session=session,
-            asking=Asking(session, models, retries, price),
+            catalogue=self.catalogue,
+            asking=Asking(session, models, retries, price, affording(session, self.catalogue, price)),
+            fast=side.model,
             gate=Gate(
                 session,
                 self._workspace,
@@ -145,9 +155,17 @@ class Turns:
                 answerable=self.answerable,
                 shown_characters=shown_characters(window, most=16_000, share=6),
                 secrets=secrets,
-                intents=self._intents,
                 hooks=hooks,
+                intents=self._intents,
             ),
+            tools=self._toolbox,
+            deadlines=Deadlines(whole=limits.answer_seconds),
+            secrets=secrets,
+        )
+        turn = Turn(
+            session=session,
+            asking=means.asking,
+            gate=means.gate,
             prompt=prompt,
             secrets=secrets,
             limits=Limits(
@@ -157,7 +175,7 @@ class Turns:
                 seconds=limits.turn_seconds,
                 max_output_tokens=limits.max_output_tokens,
             ),
-            deadlines=Deadlines(whole=limits.answer_seconds),
+            deadlines=means.deadlines,
             take_steering=take_steering,
             attempts=Attempts(
                 session,
@@ -166,8 +184,9 @@ class Turns:
                 brief=self._brief(prompt),
                 task=words_of_turn(session),
             ),
-            compacting=await self._compacting(session, models, prompt, stored),
+            compacting=self._compacting(session, models, prompt, stored, side),
             stored=stored,
+            course=Course(means, side, partial(self._said, session, models[0])),
             settle=partial(self.commit, session),
             intents=lambda: self._intent_words(session.state.intent),
             hooks=hooks,
@@ -199,18 +218,28 @@ class Turns:
         active = session.state.intent
         prompt = self._prompt(session.state.mode, models[0], checked=False, active=active)
         prompt = prompt.told(session.state.hooked)
-        return await self._compacting(session, models, prompt, session.log.blob)
+        side = await self._side(session, models)
+        return self._compacting(session, models, prompt, session.log.blob, side)
 
-    async def _compacting(
-        self, session: Session, models: Sequence[Model], prompt: Prompt, stored: Stored
-    ) -> Compacting:
+    async def _side(self, session: Session, models: Sequence[Model]) -> SideCall:
         fast = await self._answerers.fast(session, models[0])
         role: Role = "main" if fast is models[0] else "fast"
+        return SideCall(session, fast, role, price)
+
+    def _said(self, session: Session, model: Model, command: SendMessage) -> Taken:
+        """A message of the turn that runs."""
+        turn_id = session.state.turn.turn_id if session.state.turn else ""
+        messages = Messages(self._workspace, self.map, model)
+        return messages.taken(command, session.state, turn_id, steering=False)
+
+    def _compacting(
+        self, session: Session, models: Sequence[Model], prompt: Prompt, stored: Stored, side: SideCall
+    ) -> Compacting:
         return Compacting(
             session,
             models,
             prompt,
-            side=SideCall(session, fast, role, price),
+            side=side,
             max_output=self._settings.limits.max_output_tokens,
             secrets=self._answerers.secrets(),
             stored=stored,

@@ -25,6 +25,8 @@ class SendMessage(Value):
     """A command of the user's: the turn counts as done only when it passes."""
     attempts: int = Field(default=1, ge=1, le=20)
     """How many fresh answers may be tried against the check, each from the same starting files."""
+    route: str = ""
+    """The pipeline that it runs through; empty: the usual one. A paused run gets it whatever this says."""
 
 
 class Cancel(Value):

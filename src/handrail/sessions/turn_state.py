@@ -69,6 +69,8 @@ class TurnState(Fold):
     """What the attempt asks a small model for."""
     message_seq: int = 0
     """Where the message that began the turn stands in the log."""
+    run_id: str = ""
+    """The paused run that the message was a word to."""
     made: list[ChangePrepared] = []
     """Changes made since the attempt began."""
     steps: int = 0
