@@ -145,7 +145,7 @@ class App:
         self.log = log
         self.bell = Bell()
         self.images = UserImages(log, workspace, environ)
-        self.answerers = Answerers(loaded, places, environ, options.model)
+        self.answerers = Answerers(loaded, places, environ, options.model, workspace.root)
         self._sandbox = Sandbox(places.data)
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         self.turns = Turns(

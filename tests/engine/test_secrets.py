@@ -61,3 +61,16 @@ async def test_a_mark_is_not_written_in_the_place_of_the_secret(tmp_path: Path) 
         await talk.turn("go")
     assert [each.status for each in talk.all(ToolFinished)] == ["ok", "refused", "ok"]
     assert file.read_text() == f"key {KEY}\nmode fast\n"
+
+
+@pytest.mark.promise("TOOL-14")
+async def test_secrets_of_env_files_are_not_told_wherever_they_were_copied_to(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(
+        "export SHOP_TOKEN='sk-in-a-dotenv'\nNODE_ENV=development\nHOST=localhost:80\n"
+    )
+    (tmp_path / "copy.txt").write_text("sk-in-a-dotenv development localhost:80\n")
+    async with conversation(tmp_path, [call("read", path="copy.txt"), {"text": "done"}]) as talk:
+        await talk.turn("go")
+    (finished,) = talk.all(ToolFinished)
+    assert "[secret SHOP_TOKEN in .env] development localhost:80" in finished.content
+    assert "sk-in-a-dotenv" not in "\n".join(words(request) for request in talk.requests)

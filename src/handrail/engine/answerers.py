@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handrail.config.credentials import find_credential, save_credential
@@ -26,8 +27,14 @@ class Answerers:
     """Models by reference, for all sessions of this process."""
 
     def __init__(
-        self, loaded: LoadedSettings, places: Places, environment: Mapping[str, str], flag: str
+        self,
+        loaded: LoadedSettings,
+        places: Places,
+        environment: Mapping[str, str],
+        flag: str,
+        workspace: Path | None = None,
     ) -> None:
+        self._workspace = workspace
         self._loaded = loaded
         self._places = places
         self._environment = environment
@@ -109,7 +116,8 @@ class Answerers:
 
     def secrets(self) -> Secrets:
         """What no model and no command gets to know."""
-        return known_secrets(self._places, self._environment, self._loaded.settings.connections)
+        connections = self._loaded.settings.connections
+        return known_secrets(self._places, self._environment, connections, self._workspace)
 
     async def embedded(self) -> "Report":
         """How the model of our own is, whether or not it is the one that answers."""
