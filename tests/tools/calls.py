@@ -28,6 +28,7 @@ from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
+from handrail.workspace.intents.intent_file import IntentFile
 
 Word = Literal["once", "always", "allow", "reject", "nobody", "cancelled"]
 
@@ -142,7 +143,7 @@ def open_bench(
     session = open_session(folder / "log", root, mode, text)
     workspace = Workspace(root, state_folders=(folder / "log",))
     user = User(session)
-    tools = Toolbox(sandbox)
+    tools = Toolbox(sandbox, IntentFile(workspace))
     gate = Gate(
         session,
         workspace,

@@ -74,6 +74,8 @@ class Work(Record):
     """What commands do not get."""
     confirmed: bool = False
     """The user said yes to what the tool's `confirmation` named."""
+    scope: tuple[str, ...] | None = None
+    """What the active intent owns; None where none is active."""
     answerable: bool = True
     """Somebody is there who can be asked."""
     unasked: Unasked | None = None

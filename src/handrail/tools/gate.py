@@ -153,7 +153,9 @@ class Gate:
                 wanted = await self._gathering.with_command(self._gathering.read(call, turn_id))
                 call, wanted = await self._past_hooks(call, wanted, self._judged)
                 facts = await self._admit(wanted)
-                work = wanted.work.changed(confirmed=bool(facts.confirm), unasked=unasked(facts))
+                work = wanted.work.changed(
+                    confirmed=bool(facts.confirm), unasked=unasked(facts), scope=facts.scope
+                )
                 wanted = wanted.changed(work=work)
                 if question := wanted.tool.question(wanted.arguments):
                     answer = await self._approving.question(wanted, question)

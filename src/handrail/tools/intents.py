@@ -19,7 +19,7 @@ from handrail.tools.recording import refused
 from handrail.workspace.intents.intent_file import FILE, IntentFile, Intents
 
 NAMED = 12
-Pattern = Annotated[str, Field(min_length=1, max_length=200)]
+LONGEST = 200
 
 
 class SelectArguments(Value):
@@ -28,7 +28,7 @@ class SelectArguments(Value):
 
 class ScopeArguments(Value):
     paths: Annotated[
-        tuple[Pattern, ...], Field(min_length=1, max_length=20, description="such as src/api/** or one file")
+        tuple[str, ...], Field(min_length=1, max_length=20, description="such as src/api/** or one file")
     ]
     reason: Annotated[str, Field(min_length=1, max_length=1_000)]
 
@@ -198,8 +198,10 @@ class RequestScope(Tool[ScopeArguments]):
     def _wanted(self, arguments: ScopeArguments, intent: Intent) -> tuple[str, ...]:
         wanted = tuple(dict.fromkeys(path.strip().removeprefix("./") for path in arguments.paths))
         for path in wanted:
-            if path.startswith(("!", "/", "~")) or not path.isprintable() or not spelled_out(path):
-                message = f"{path!r} is no path or pattern inside the workspace: write it like src/api/**."
+            unfit = path.startswith(("!", "/", "~")) or not path.isprintable() or len(path) > LONGEST
+            if unfit or not spelled_out(path):
+                shown = repr(path[:LONGEST])
+                message = f"{shown} is no path or pattern inside the workspace: write it like src/api/**."
                 raise PathProblem(message, "invalid_arguments", path)
             left_out = [each for each in intent.scope if each.startswith("!")]
             if stops := next((each for each in left_out if overlap([each[1:]], [path])), ""):

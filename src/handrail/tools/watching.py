@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.to_thread import run_sync
 
+from handrail.policy.scope import in_scope
 from handrail.protocol.events import ChangePrepared
 from handrail.protocol.ids import new_id
 from handrail.sessions.handle import Session, recorded
@@ -47,7 +48,7 @@ class Watch:
         names = [*reversed(known.changed), *reversed(known.files)]
         heads = other_heads(work.session)
         before = await run_sync(self._look_before, names)
-        told = Told(before.looked)
+        told = Told(before.looked, work.scope, work.session.state.intent)
         try:
             yield told
         finally:
@@ -131,7 +132,12 @@ class Watch:
 class Told:
     """What is known of the workspace around a command; of its changes, when it has ended."""
 
-    def __init__(self, before: "StatIndex") -> None:
+    def __init__(
+        self, before: "StatIndex", scope: tuple[str, ...] | None = None, intent_id: str = ""
+    ) -> None:
+        """`scope` is what the active intent owns."""
+        self._scope = scope
+        self._intent_id = intent_id
         self.before = before
         self.after = before
         self.changed: Changed | None = None
@@ -146,13 +152,26 @@ class Told:
         more = len(files) + self.changed.unlisted - NAMED
         rest = f", and {more:,} more" if more > 0 else ""
         ignored = f"; ignored files: {self.changed.ignored:,}" if self.changed.ignored else ""
-        return f"[changed while it ran: {names}{rest}{ignored}. Read them again before editing them.]"
+        told = f"[changed while it ran: {names}{rest}{ignored}. Read them again before editing them.]"
+        if outside := self._outside:
+            shown = ", ".join(outside[:NAMED]) + f", and {len(outside) - NAMED:,} more" * (
+                len(outside) > NAMED
+            )
+            told += f"\n[outside the scope of {self._intent_id}: {shown}. The user is told; put them back.]"
+        return told
 
     @property
     def summary(self) -> str:
         """A few words for a person; empty where nothing changed."""
         count = len(self.changed.files) + self.changed.unlisted if self.changed else 0
-        return f"{count:,} file{'s' * (count != 1)} changed" if count else ""
+        outside = f", {len(self._outside):,} outside the scope of {self._intent_id}" if self._outside else ""
+        return f"{count:,} file{'s' * (count != 1)} changed{outside}" if count else ""
+
+    @property
+    def _outside(self) -> list[str]:
+        if self._scope is None or not self.changed:
+            return []
+        return [file.path for file in self.changed.files if not in_scope(file.path, self._scope)]
 
 
 def record(session: Session, work: Work, command: str, changed: "Changed") -> None:
