@@ -77,10 +77,10 @@ def _anchors(before: Sequence[bytes], after: Sequence[bytes]) -> list[tuple[int,
     once_after = {line for line, times in Counter(after).items() if times == 1}
     places = {line: at for at, line in enumerate(before) if counted[line] == 1 and line in once_after}
     pairs = [(places[line], at) for at, line in enumerate(after) if line in places]
-    return _increasing(pairs)
+    return increasing(pairs)
 
 
-def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest choice of pairs whose first numbers increase as the second do."""
     ends: list[int] = []
     at_end: list[int] = []
