@@ -41,7 +41,7 @@ class Group(NamedTuple):
     def joined(self, words: list[str]) -> list[str]:
         """The command, which joins the group before it begins."""
         files = [str(folder / "cgroup.procs") for folder in self.folders]
-        return ["sh", "-c", JOIN, "sh", str(len(files)), *files, *words]
+        return ["/bin/sh", "-c", JOIN, "sh", str(len(files)), *files, *words]
 
     def reached(self) -> str:
         """Which limit it ran into, in words; empty where none."""
