@@ -69,6 +69,7 @@ class Bench:
     user: User
     gate: Gate
     turn_id: str
+    tools: Toolbox
 
     @property
     def root(self) -> Path:
@@ -155,4 +156,4 @@ def open_bench(
         keep_entry=keep_entry,
         hooks=Hooks(hooks, session, root, secrets) if hooks else None,
     )
-    return Bench(session, workspace, user, gate, "t_1")
+    return Bench(session, workspace, user, gate, "t_1", tools)

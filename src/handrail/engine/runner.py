@@ -16,6 +16,7 @@ from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.walker import begun
+from handrail.engine.routing.beginning import WORK, Way, way_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
 from handrail.models.base import Model
 from handrail.protocol.commands import (
@@ -37,6 +38,8 @@ from handrail.protocol.commands import (
     SendMessage,
     SetMode,
     SetModel,
+    SetRoute,
+    StopBackground,
     UndoCompaction,
 )
 from handrail.protocol.errors import HandrailError, StorageProblem
@@ -48,6 +51,7 @@ from handrail.protocol.events import (
     ModelSet,
     ModeSet,
     QuestionAnswered,
+    RouteSet,
     SessionDeleted,
     SessionRenamed,
     SessionRestored,
@@ -59,6 +63,7 @@ from handrail.protocol.events import (
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import FinishReason
 from handrail.sessions.handle import Session
+from handrail.tools.background_commands import BackgroundCommands
 from handrail.workspace.files import Workspace
 
 FLUSH_SECONDS = 0.25
@@ -79,11 +84,18 @@ class TurnMaker(Protocol):
         """Whether somebody is there who can be asked."""
 
     @property
+    def usual_route(self) -> str:
+        """Where messages go that say nothing else; `auto`: where they belong."""
+
+    @property
     def map(self) -> RepositoryMap: ...
 
     @property
     def catalogue(self) -> Catalogue:
         """The pipelines that a message can run through."""
+
+    @property
+    def background(self) -> BackgroundCommands: ...
 
     def keep_bounded(self, session: Session) -> None: ...
 
@@ -133,7 +145,7 @@ class Runner:
 
     async def run(self) -> None:
         take_over(self.session, self.workspace)
-        async with anyio.create_task_group() as tasks:
+        async with self.maker.background.kept(self.session), anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_text)
             if self.session.state.turn and not (self._waits and self.maker.answerable):
                 self._go_on(tasks)
@@ -187,6 +199,9 @@ class Runner:
                     await commit(self.session, self.workspace, command, number)
                 case Compact() | Rewind() | Redo() | CommitChanges() | RunCommand() | RunAll():
                     pass  # when the turn has ended
+                case StopBackground():
+                    self.maker.background.stop(self.session.id, command.background_id, "user")
+                    self.session.append(take=[number])
                 case _:
                     self.session.append(*self._facts(command), take=[number])
             if self.session.state.turn and not self._scope and not self._waits:
@@ -215,6 +230,8 @@ class Runner:
                 return [QuestionAnswered(question_id=command.question_id, answer=command.answer)]
             case SetMode() if command.mode != state.mode:
                 return [ModeSet(mode=command.mode)]
+            case SetRoute() if command.route != state.routes.chosen:
+                return [RouteSet(route=command.route)]
             case SetModel():
                 return [ModelSet(model=command.model, role=command.role, why="chosen in this session")]
             case SelectIntent():
@@ -263,17 +280,18 @@ class Runner:
         """A message becomes a turn, in one commit with its leaving the inbox."""
         turn_id, model, problem = new_id("t"), "", ""
         paused = self.session.state.paused if picked is None else None
-        run_id, run = paused.run_id if paused else "", list[Event]()
+        run_id, run, way = paused.run_id if paused else "", list[Event](), Way(WORK)
         try:
             if paused is None:
-                run = begun(self.maker.catalogue.find(command.route), turn_id, command.text)
+                way = self._way(command, turn_id) if picked is None else way
+                run = self._begun(way, turn_id, command.text)
             self._model = await self.maker.model(self.session)
             model = self._model.name
         except StorageProblem:
             raise
         except HandrailError as error:
             problem = str(error)
-        message = self._message(command, turn_id, steering=False, run_id=run_id)
+        message = self._message(command, turn_id, steering=False, run_id=run_id, told=way.told)
         state = self.session.state
         started = TurnStarted(
             turn_id=turn_id,
@@ -283,6 +301,7 @@ class Runner:
             check=command.check,
             attempts=command.attempts,
             run_id=run_id,
+            unrouted=not way.route,
         )
         if problem:
             finished = TurnFinished(turn_id=turn_id, reason="failed", detail=problem, cost_usd=0.0)
@@ -292,9 +311,26 @@ class Runner:
             self.session.append(*events, *run, take=[number], blobs=message.blobs)
             self._go_on(tasks)
 
-    def _message(self, command: SendMessage, turn_id: str, *, steering: bool, run_id: str = "") -> Taken:
+    def _way(self, command: SendMessage, turn_id: str) -> Way:
+        routes = self.session.state.routes
+        return way_of(
+            command, routes, turn_id, usual=self.maker.usual_route, answerable=self.maker.answerable
+        )
+
+    def _begun(self, way: Way, turn_id: str, text: str) -> list[Event]:
+        """The run that a message begins; none where a model is asked first which one that is."""
+        if not way.route:
+            return []
+        run = begun(self.maker.catalogue.going(way.route), turn_id, way.routed.message if way.routed else text)
+        return [way.routed, *run] if way.routed else run
+
+    def _message(
+        self, command: SendMessage, turn_id: str, *, steering: bool, run_id: str = "", told: str = ""
+    ) -> Taken:
         messages = Messages(self.workspace, self.maker.map, self._model)
-        return messages.taken(command, self.session.state, turn_id, steering=steering, run_id=run_id)
+        return messages.taken(
+            command, self.session.state, turn_id, steering=steering, run_id=run_id, told=told
+        )
 
     def _take_steering(self) -> None:
         turn = self.session.state.turn

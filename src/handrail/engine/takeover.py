@@ -6,6 +6,7 @@ from handrail.engine.pipeline.ends import run_end
 from handrail.protocol.errors import ToolError
 from handrail.protocol.events import (
     Answered,
+    BackgroundEnded,
     ChangeApplied,
     Event,
     SideAnswered,
@@ -15,6 +16,7 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.events.batches import BatchEnd
 from handrail.protocol.values import FinishReason
+from handrail.sessions.background import InBackground
 from handrail.sessions.handle import Session
 from handrail.sessions.state import State
 from handrail.sessions.turn_state import CallState, TurnState
@@ -31,6 +33,7 @@ def take_over(session: Session, workspace: Workspace) -> None:
     events += _completed(session, events)
     settled = {partial.message for partial in session.log.partials(session.stream)}
     turn = session.state.turn
+    events += [interrupted_command(each) for each in session.state.background.running.values()]
     if session.state.side:
         events.append(SideAnswered(request_id=session.state.side, problem="Handrail ended first."))
     if turn:
@@ -107,6 +110,13 @@ def interrupted_call(turn: TurnState, state: CallState) -> ToolFinished:
         summary="interrupted" if began else "not run",
         content=error_json(error),
         error=error,
+    )
+
+
+def interrupted_command(command: InBackground) -> BackgroundEnded:
+    """The end of a command in the background whose Handrail ended first: it ended with it."""
+    return BackgroundEnded(
+        background_id=command.id, command=command.command, how="interrupted", summary="stopped with Handrail"
     )
 
 

@@ -39,6 +39,7 @@ from handrail.sessions.handle import Session
 from handrail.sessions.state import Cut
 from handrail.sessions.storage_use import prune_when_full
 from handrail.sessions.transcript import Said
+from handrail.tools.background_commands import BackgroundCommands
 from handrail.tools.checking import Checker
 from handrail.tools.gate import Gate
 from handrail.tools.ports import Asker
@@ -94,6 +95,10 @@ class Turns:
         """Put an entry on the user's list of allowed commands, for the turns to come and for good."""
         self._keep_entry(entry)
         self._kept.append(entry)
+
+    @property
+    def background(self) -> BackgroundCommands:
+        return self._toolbox.background
 
     def keep_bounded(self, session: Session) -> None:
         """Drop what nothing needs where the log has outgrown its limit."""

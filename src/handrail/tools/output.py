@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 CAP = 16_000_000
 """Bytes kept from the start."""
+ENOUGH = 256_000_000
+"""Bytes after which a command is stopped."""
 TAIL = 64_000
 """Bytes kept from the end, once there are more than `CAP`."""
 
@@ -13,15 +15,19 @@ class Output:
 
     def __init__(self, cap: int = CAP, tail: int = TAIL) -> None:
         self.total = 0
+        self.is_full = False
         self._cap, self._tail_size = cap, tail
         self._head, self._tail = bytearray(), bytearray()
 
-    def add(self, chunk: bytes) -> None:
+    def add(self, chunk: bytes) -> bool:
+        """Take more; False when it is enough."""
         self.total += len(chunk)
+        self.is_full = self.is_full or self.total > ENOUGH
         room = self._cap - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:][-self._tail_size :]
         del self._tail[: -self._tail_size]
+        return not self.is_full
 
     def change(self, how: Callable[[bytes], bytes]) -> None:
         """Make something else of what was kept, before any of it is cut to what fits."""
@@ -40,6 +46,13 @@ class Output:
             return bytes(self._head + self._tail)
         note = f"\n[… {self.dropped:,} bytes were not kept …]\n".encode()
         return bytes(self._head + note + self._tail)
+
+    def latest(self, limit: int) -> str:
+        """The end of the text, so many bytes of it."""
+        end = bytes(
+            self._tail[-limit:] if len(self._tail) >= limit else (self._head[-limit:] + self._tail)[-limit:]
+        )
+        return end.decode(errors="replace")
 
     def ends(self, limit: int) -> str:
         """The text if it fits, else its start and end with a word on what lies between."""

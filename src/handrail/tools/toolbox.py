@@ -4,11 +4,13 @@ from typing import Any
 
 from handrail.models.base import ToolSpec
 from handrail.protocol.values import Mode
+from handrail.tools.background_commands import BackgroundCommands
 from handrail.tools.base import Tool
 from handrail.tools.diagnosing import Diagnosing
 from handrail.tools.editing import ApplyDiff, DeleteFile, EditFile, MoveFile, WriteFile
 from handrail.tools.fetching import Fetch
 from handrail.tools.finding import Glob, ListFolder, Search
+from handrail.tools.following import Background
 from handrail.tools.reading import Read
 from handrail.tools.running import Run
 from handrail.tools.sandbox.sandbox import Sandbox
@@ -26,7 +28,8 @@ class Toolbox:
         sandbox = sandbox or Sandbox()
         self._intents = intents
         self._for_intents: dict[str, Tool[Any]] = {}
-        self.run_tool = Run(sandbox)
+        self.background = BackgroundCommands()
+        self.run_tool = Run(sandbox, self.background)
         diagnosing = Diagnosing(sandbox)
         tools: list[Tool[Any]] = [
             Read(),
@@ -39,6 +42,7 @@ class Toolbox:
             DeleteFile(diagnosing),
             MoveFile(diagnosing),
             self.run_tool,
+            Background(self.background),
             Fetch(),
             Todos(),
             AskUser(),

@@ -63,7 +63,7 @@ class Watch:
         from handrail.changes.copies import take_copies
 
         began = time.time_ns()
-        index = _snapshot(self.workspace.root)
+        index = snapshot_of(self.workspace.root)
         objects = self._git_index()
 
         def elsewhere(path: str, found: "FileStat") -> bool:
@@ -106,7 +106,7 @@ class Watch:
     def _look_after(self, before: "Before") -> "tuple[StatIndex, Touched]":
         from handrail.changes.by_command import touched
 
-        after = _snapshot(self.workspace.root, since=before.looked)
+        after = snapshot_of(self.workspace.root, since=before.looked)
         return after, touched(self.workspace, before, after)
 
     async def _from_git(self, before: "Before", paths: Iterable[str]) -> dict[str, bytes]:
@@ -224,7 +224,8 @@ def _without_others(changed: "Changed", session: Session, heads: Mapping[str, in
     return without_others(changed, steps)
 
 
-def _snapshot(root: Path, since: "StatIndex | None" = None) -> "StatIndex":
+def snapshot_of(root: Path, since: "StatIndex | None" = None) -> "StatIndex":
+    """The files of the workspace as they look now."""
     from handrail.workspace.index import StatIndex, snapshot
 
     with suppress(OSError):  # a workspace that is not there any more has no files
