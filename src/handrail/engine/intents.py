@@ -150,6 +150,16 @@ class IntentBook:
             raise UsageProblem(f"{one} and {other} do not own the same files, or one waits for the other.")
         append_to_workspace(self._log, accepted(found[0]))
 
+    def write_map(self, now: float) -> int:
+        """Write which files each intent has touched; how many files that are."""
+        from handrail.engine.intent_map import MAP, intent_map
+
+        made = intent_map(self._workspace, self._log, self.now().intents, now)
+        old = self._workspace.read(MAP).data if self._workspace.exists(MAP) else None
+        if old != (new := made.text.encode()):
+            write_intents(self._log, self._workspace, MAP, old=old, new=new)
+        return made.files
+
     def _change(self, intent_id: str, change: Change, why: str = "") -> Intent:
         before = self._file.document()
         after = change(before)

@@ -9,8 +9,19 @@ from handrail.policy.facts import Facts
 from handrail.protocol.record import Record
 from handrail.protocol.values import Mode
 from handrail.tools.command_facts import command_facts
+from handrail.tools.intent_facts import NO_INTENT, ActiveIntent
 from handrail.tools.unasked import unasked
 from handrail.workspace.files import Workspace
+
+OTHER_INTENT = "Another intent, or this one as the user changes it."
+INTENT_WAYS = {
+    "scope_violation": "An intent whose owned_scope covers it.",
+    "missing_intent_id": OTHER_INTENT,
+    "unknown_intent": OTHER_INTENT,
+    "intent_done": OTHER_INTENT,
+    "intent_ignored": OTHER_INTENT,
+    "intents_unreadable": "A file of intents that can be read.",
+}
 
 
 class Explained(Record):
@@ -26,11 +37,19 @@ class Explained(Record):
 
 
 def explain_command(
-    text: str, lists: Lists, workspace: Workspace, mode: Mode, *, confined: bool
+    text: str,
+    lists: Lists,
+    workspace: Workspace,
+    mode: Mode,
+    *,
+    confined: bool,
+    intent: ActiveIntent = NO_INTENT,
 ) -> Explained:
-    """What the gate would say to the command in a mode."""
+    """What the gate would say to the command in a mode, with an intent active or none."""
     known = command_facts(text, lists, workspace)
-    facts = Facts("run", "run", mode, command=known, confined=confined)
+    facts = Facts(
+        "run", "run", mode, command=known, confined=confined, intent=intent.facts, scope=intent.scope
+    )
     judged = known.judged
     match decide(facts):
         case Allow():
@@ -45,6 +64,8 @@ def explain_command(
             return Explained(
                 "deny", f"mode {mode}", error.message, "Another mode; `explore` and `plan` only read."
             )
+        case Deny(error) if error.reason in INTENT_WAYS:
+            return Explained("deny", error.reason, error.message, INTENT_WAYS[error.reason])
         case Deny(error):
             return Explained("deny", judged.decided, error.message, "An entry of commands.deny forbids it.")
 

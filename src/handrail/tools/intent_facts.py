@@ -17,6 +17,9 @@ class ActiveIntent(NamedTuple):
     """None where no intent is active."""
 
 
+NO_INTENT = ActiveIntent()
+
+
 def active_intent(file: IntentFile, intent_id: str) -> ActiveIntent:
     """How it stands with the intent that is active in a session; empty: none is."""
     found = file.now()

@@ -31,6 +31,8 @@ COMMANDS = {
     "storage": Entry("storage", "storage [prune]", "what is kept and the room it takes"),
     "trust": Entry("trust", "trust", "look at settings that came with it; let them count"),
     "policy": Entry("policy", "policy explain", "what the rules say to a command or a path, and why"),
+    "intents": Entry("intents", "intents", "what changes belong to: init, new, edit, check ..."),
+    "trace": Entry("trace", "trace blame FILE", "who wrote a line; verify and report what was done"),
     "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do"),
 }
 

@@ -91,7 +91,7 @@ def with_new(
     if document.find(intent_id):
         raise IntentsProblem(f"{intent_id} exists already: `handrail intents edit {intent_id}` changes it.")
     container, source = document.container, document.source
-    lines = [f"{key}: {_value(value)}" for key, value in fields.items()]
+    lines = [line for key, value in fields.items() for line in _lines(key, value)]
     if isinstance(container, Fields | Items) and container.flow:
         raise IntentsProblem(f"The intents are written on one line, in brackets. {BY_HAND}")
     if isinstance(container, Fields):
@@ -115,8 +115,10 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _value(value: str | Sequence[str]) -> str:
-    return quoted(value) if isinstance(value, str) else _flow(value)
+def _lines(key: str, value: str | Sequence[str]) -> list[str]:
+    if isinstance(value, str):
+        return [f"{key}: {quoted(value)}"]
+    return [f"{key}:", *(f"  - {quoted(each)}" for each in value)] if value else [f"{key}: []"]
 
 
 def _flow(entries: Sequence[str]) -> str:

@@ -55,12 +55,13 @@ def command() -> None:
 )
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="auto", show_default=True)
 @click.option("--allow", metavar="COMMAND", multiple=True, help="An entry as in commands.allow; repeatable.")
+@click.option("--intent", metavar="ID", default="", help="As if this intent of the workspace were active.")
 @workspace_option
 @click.pass_context
 def explain(ctx: click.Context, /, **given: Any) -> None:
     """The verdict about a command or a path, the rule that decided, and what would change it."""
     workspace = folder(given["workspace"] or ctx.find_root().params.get("workspace") or ".")
-    explain_one = explainer(workspace, given["mode"], given["allow"])
+    explain_one = explainer(workspace, given["mode"], given["allow"], given["intent"])
     if given["jsonl"]:
         for each in asked_in(given["jsonl"]):
             print(json.dumps({each.name: each.text} | as_json(explain_one(each))))
@@ -72,7 +73,7 @@ def explain(ctx: click.Context, /, **given: Any) -> None:
         raise UsageProblem(GIVE_ONE)
 
 
-def explainer(workspace: Path, mode: Mode, allow: tuple[str, ...]) -> Explain:
+def explainer(workspace: Path, mode: Mode, allow: tuple[str, ...], intent_id: str = "") -> Explain:
     """A function that explains one command or path with the settings in force here."""
     import anyio
 
@@ -81,8 +82,10 @@ def explainer(workspace: Path, mode: Mode, allow: tuple[str, ...]) -> Explain:
     from handrail.policy.commands.judge import lists_of
     from handrail.tools.explaining import explain_command
     from handrail.tools.explaining_paths import explain_path
+    from handrail.tools.intent_facts import NO_INTENT, active_intent
     from handrail.tools.sandbox.sandbox import Sandbox
     from handrail.workspace.files import Workspace
+    from handrail.workspace.intents.intent_file import IntentFile
 
     places = find_places(os.environ)
     commands = load_settings(places, workspace, environ=os.environ).settings.commands
@@ -90,10 +93,12 @@ def explainer(workspace: Path, mode: Mode, allow: tuple[str, ...]) -> Explain:
     confined = commands.without_sandbox or anyio.run(Sandbox(places.data).protection).files
     here = Workspace(workspace, state_folders=(places.data, places.settings.parent))
 
+    intent = active_intent(IntentFile(here), intent_id) if intent_id else NO_INTENT
+
     def explain_one(asked: Asked) -> "Explained | ExplainedPath":
         if asked.op:
-            return explain_path(asked.text, asked.op, here, mode, asked.scope)
-        return explain_command(asked.text, lists, here, mode, confined=confined)
+            return explain_path(asked.text, asked.op, here, mode, asked.scope, intent=intent)
+        return explain_command(asked.text, lists, here, mode, confined=confined, intent=intent)
 
     return explain_one
 
