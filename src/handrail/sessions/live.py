@@ -91,6 +91,12 @@ def forget(offsets: dict[tuple[str, str], int], event: Event) -> None:
                 offsets.pop((ended, kind), None)
 
 
+def stored_text(log: Log, stream: str, message_id: str, kind: str) -> str:
+    """What the log has of one text that streams."""
+    found = [each for each in log.partials(stream) if (each.message, each.kind) == (message_id, kind)]
+    return "".join(each.text for each in found)
+
+
 def stored_since(log: Log, stream: str, offsets: dict[tuple[str, str], int]) -> Iterator[Delta]:
     """The same from the log, for a follower in another process than the holder."""
     for partial in log.partials(stream):

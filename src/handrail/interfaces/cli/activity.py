@@ -1,12 +1,14 @@
 """What is going on now, in a word and with a clock; a fold of what the follower sees."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from handrail.interfaces.cli.figures import clock
 from handrail.interfaces.cli.styles import BODY_INDENT, DIM, Line, fit, line
 from handrail.protocol.events import (
     Answered,
     ApprovalAsked,
+    BackgroundEnded,
+    BackgroundStarted,
     CheckStarted,
     Delta,
     QuestionAsked,
@@ -36,6 +38,8 @@ class Activity:
     turn_since: float = 0.0
     output: str = ""
     """The end of what the running command has written."""
+    background: dict[str, str] = field(default_factory=dict)
+    """Commands in the background, by their ids."""
 
     @property
     def running(self) -> bool:
@@ -71,6 +75,10 @@ class Activity:
                 self._now("waiting", "for you", at)
             case Answered() | ToolFinished() if self.running:
                 self._now("working", "", at)
+            case BackgroundStarted():
+                self.background[event.background_id] = event.command
+            case BackgroundEnded():
+                self.background.pop(event.background_id, None)
             case TurnFinished():
                 self.turn_since = 0.0
                 self._now("", "", at)
@@ -107,6 +115,13 @@ class Activity:
         rows = [line((DIM, BODY_INDENT + fit(one, width - len(BODY_INDENT)))) for one in tail]
         result = line((DIM, clock(now - self.since)))
         return [*tool_line(self.word, self.what, result, width)[:1], *rows]
+
+    def behind(self, width: int) -> list[Line]:
+        """One line about what runs in the background; none where nothing does."""
+        if not self.background:
+            return []
+        listed = ", ".join(f"{key} {command}" for key, command in self.background.items())
+        return [line((DIM, fit(f"in the background: {listed}", width)))]
 
     def _now(self, word: str, what: str, since: float) -> None:
         self.word, self.what, self.since, self.output = word, what, since, ""

@@ -254,6 +254,7 @@ class Conversation:
         rows = rows + [
             row for text in self._queued.values() for row in note("queued", fit(text, width - 12), width)
         ]
+        rows = rows + self._activity.behind(width)
         if self._hint and time.monotonic() - self._hinted < TWICE_SECONDS:
             rows = [*rows, line((DIM, self._hint))]
         return [*rows, ()]

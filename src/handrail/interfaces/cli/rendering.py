@@ -24,6 +24,7 @@ from handrail.protocol.events import (
     ApprovalAnswered,
     ApprovalAsked,
     AttemptStarted,
+    BackgroundEnded,
     ChangeAbandoned,
     CheckFinished,
     CommitRefused,
@@ -91,6 +92,9 @@ def other_event(event: Event, width: int) -> list[Line]:
             return note("answer", event.answer, width, ACCENT)
         case CheckFinished():
             return check_finished(event, width)
+        case BackgroundEnded():
+            style = DIM if event.code == 0 or event.how in ("stopped", "session") else BAD
+            return note(event.background_id, f"{event.command}: {event.summary}", width, style)
         case HookSpoke() | SessionHooked():
             return hook_lines(event, width)
         case AttemptStarted() if event.number > 1:

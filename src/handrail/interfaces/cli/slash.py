@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from handrail.interfaces.cli import slash_changes
+from handrail.interfaces.cli import slash_background, slash_changes
 from handrail.interfaces.cli.figures import tokens, usd
 from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.options import file_named
@@ -217,6 +217,9 @@ COMMANDS = {
     "retry": Slash("", "let the model answer again, from the beginning", retry),
     "compact": Slash("[show|undo]", "summarise older turns for the model", compact),
     "commit": Slash("[MESSAGE]", "commit to git what this session changed, and nothing else", commit),
+    "background": Slash(
+        "[[stop] ID]", "commands in the background: list, read or stop them", slash_background.background
+    ),
     "fork": Slash("[TURN]", "go on in a copy of this session", fork),
     "sessions": Slash("", "the sessions of this folder", sessions),
     "resume": Slash("[ID]", "go to another session", resume),
