@@ -185,7 +185,7 @@ class RequestScope(Tool[ScopeArguments]):
             new=after.encoded(bom=file.bom),
             edits=(edited,),
         )
-        told = IntentSelected(intent_id=intent.id, text=new.intent.text, sha256=new.intent.sha256, by="user")
+        told = IntentSelected(intent_id=intent.id, text=new.intent.text, sha256=new.intent.sha256)
         added = ", ".join(wanted)
         return Outcome(f"{intent.id} owns {added} too", f"The user said yes: {added}.", events=(told,))
 

@@ -49,6 +49,7 @@ def _whole(tool: str, summary: str, preview: str, width: int) -> tuple[Line, ...
 def asked_lines(asked: ApprovalAsked, width: int) -> list[Line]:
     """As much as is shown at once, and how much more there is."""
     rows = whole(asked, width)
+    rows += [line((DIM, f"{INDENT}{'intent':<{NAME_COLUMNS}}"), asked.intent)] if asked.intent else []
     if not (more := hidden(asked, width)):
         return rows
     first = SHOWN_AT_ONCE // 3

@@ -34,6 +34,7 @@ from handrail.protocol.events import (
     CopyKept,
     Event,
     HookSpoke,
+    IntentSelected,
     ModelSet,
     ModeSet,
     Nudged,
@@ -95,6 +96,8 @@ def other_event(event: Event, width: int) -> list[Line]:
         case BackgroundEnded():
             style = DIM if event.code == 0 or event.how in ("stopped", "session") else BAD
             return note(event.background_id, f"{event.command}: {event.summary}", width, style)
+        case IntentSelected(by="user"):
+            return intent_selected(event, width)
         case HookSpoke() | SessionHooked():
             return hook_lines(event, width)
         case AttemptStarted() if event.number > 1:
@@ -109,6 +112,12 @@ def other_event(event: Event, width: int) -> list[Line]:
             return note("compacted", "undone: the model sees the full older turns again", width)
         case _:
             return session_event(event, width)
+
+
+def intent_selected(event: IntentSelected, width: int) -> list[Line]:
+    """Which one the user chose, and what they should know before work starts."""
+    rows = note("intent", event.intent_id or "none", width)
+    return [*rows, *(row for text in event.warnings for row in note("", text, width, BAD))]
 
 
 def compacted(event: Compacted, width: int) -> list[Line]:

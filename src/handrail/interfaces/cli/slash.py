@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from handrail.interfaces.cli import slash_background, slash_changes
+from handrail.interfaces.cli import slash_background, slash_changes, slash_intent
 from handrail.interfaces.cli.figures import tokens, usd
 from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.options import file_named
@@ -180,6 +180,8 @@ async def export(talk: "Conversation", argument: str) -> None:
 
 async def show_help(talk: "Conversation", _argument: str) -> None:
     for name, command in COMMANDS.items():
+        if name == "intent" and not talk.app.intents.bound:
+            continue
         usage = f"  {f'/{name} {command.takes}':<22}"
         talk.say(wrap(line((ACCENT, usage), command.help), talk.width, " " * len(usage)))
     keys = "  Alt-Enter: new line   @path: attach a file   Ctrl-C: stop the turn   Ctrl-D: leave"
@@ -212,6 +214,9 @@ COMMANDS = {
     "undo": Slash("[N]", "take back the last change, or change N alone", slash_changes.undo),
     "rewind": Slash("N|turn N", "go back to before it: files, conversation or both", slash_changes.rewind),
     "redo": Slash("", "undo the last /undo or /rewind", slash_changes.redo),
+    "intent": Slash(
+        "[ID|none]", "the intent that changes belong to, where there are any", slash_intent.intent
+    ),
     "todos": Slash("[done ID]", "the plan of this session", show_todos),
     "continue": Slash("", "let the model go on after a stop", go_on),
     "retry": Slash("", "let the model answer again, from the beginning", retry),
