@@ -29,7 +29,7 @@ def known_secrets(
 ) -> Secrets:
     """Those of the environment and of the workspace's `.env` files, and the keys of connections."""
     variables = (name for each in connections(settings).values() for name in each.key_env)
-    keys = dict(_in_env_files(workspace)) if workspace else {}
+    keys: dict[str, object] = dict(_in_env_files(workspace)) if workspace else {}
     with suppress(ConfigProblem):  # who asks a model is told of it
         file = read_toml(places.credentials, private=True)
         keys |= {f"key of {name}": key for name, key in (file.data if file else {}).items()}

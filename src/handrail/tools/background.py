@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from handrail.tools.environment import without_secrets
+from handrail.tools.environment import find_program, without_secrets
 
 SECONDS = 5.0
-POLITELY = ("nice", "-n", "10")
+POLITELY = ("-n", "10")
 """After those whom somebody waits for, and yet not starved by them."""
 SOURCE = Path(__file__).resolve().parents[2]
 
@@ -22,6 +22,7 @@ def start_in_background(module: str, words: Sequence[str], folder: Path, environ
     """
     given = [os.path.abspath(each) for each in environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     paths = {"PYTHONPATH": os.pathsep.join([str(SOURCE), *given])}
+    nice = find_program("nice")
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(
             # The shell ends at once, so that its child is the system's to collect and not ours.
@@ -30,7 +31,7 @@ def start_in_background(module: str, words: Sequence[str], folder: Path, environ
                 "-c",
                 '("$@" || "$@" || "$@") &',
                 "sh",
-                *POLITELY,
+                *([nice, *POLITELY] if nice else ()),
                 sys.executable,
                 "-P",
                 "-m",

@@ -29,7 +29,8 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "handrail", *arguments]
+    """As the installed program runs: with no module of the folder that it is called in."""
+    return [sys.executable, "-P", "-m", "handrail", *arguments]
 
 
 def run(

@@ -30,7 +30,7 @@ def test_what_to_type_works_in_this_shell(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "argv", ["/a b/.venv/bin/handrail"])
     assert program() == "'/a b/.venv/bin/handrail'"
     monkeypatch.setattr(sys, "argv", ["/x/handrail/__main__.py"])
-    assert program().endswith(" -m handrail")
+    assert program().endswith(" -P -m handrail")
     (tmp_path / "handrail").touch(mode=0o755)
     assert program() == "handrail"
     monkeypatch.chdir(tmp_path)

@@ -12,7 +12,7 @@ def program() -> str:
     """`handrail` where the shell finds it, else what was typed to start this process."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
-        return NAME if shutil.which(NAME) else f"{shlex.quote(sys.executable)} -m {NAME}"
+        return NAME if shutil.which(NAME) else f"{shlex.quote(sys.executable)} -P -m {NAME}"
     return NAME if shutil.which(NAME) else shlex.quote(str(called))
 
 
