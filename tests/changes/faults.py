@@ -96,6 +96,19 @@ class FaultyDisk(RealDisk):
         self._pend(folder, lambda entries: entries.update({name: inode}))
         return descriptor
 
+    def append(self, folder: int, name: str, mode: int) -> int:
+        self._effect()
+        new = name not in os.listdir(folder)
+        descriptor = super().append(folder, name, mode)
+        inode = os.fstat(descriptor).st_ino
+        if new:
+            self._hold(name, folder)
+            self.written[inode] = b""
+            self._pend(folder, lambda entries: entries.update({name: inode}))
+        elif inode not in self.written:
+            self.written[inode] = self.durable.inodes[inode].data
+        return descriptor
+
     def write(self, descriptor: int, data: bytes) -> None:
         inode = os.fstat(descriptor).st_ino
         try:

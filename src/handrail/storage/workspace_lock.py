@@ -43,8 +43,13 @@ def is_clear(folder: Path) -> bool:
 
 
 @contextmanager
-def workspace_lock(folder: Path, who: str, seconds: float = WAIT_SECONDS) -> Iterator[Held]:
-    """The lock, waited for; raises StorageBusy with who has it. What raises inside leaves the note."""
+def workspace_lock(
+    folder: Path, who: str, seconds: float = WAIT_SECONDS, *, keeps_note: bool = False
+) -> Iterator[Held]:
+    """The lock, waited for; raises StorageBusy with who has it. What raises inside leaves the note.
+
+    Who does not finish what the last holder was about keeps its note.
+    """
     try:
         descriptor = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -53,7 +58,8 @@ def workspace_lock(folder: Path, who: str, seconds: float = WAIT_SECONDS) -> Ite
         _wait(descriptor, time.monotonic() + seconds, seconds)
         held = Held(descriptor, who)
         yield held
-        held.clear()
+        if not keeps_note:
+            held.clear()
     finally:
         os.close(descriptor)
 

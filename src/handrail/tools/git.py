@@ -12,6 +12,8 @@ from handrail.tools.process import run_process
 
 SECONDS = 3.0
 MOST_BYTES = 4_000_000
+MOST_CONTENTS = 256_000_000
+MOST_BRANCHES = 200
 WORDS = ("--no-optional-locks", "--no-pager")
 HARDENED = (
     ("core.fsmonitor", "false"),
@@ -47,6 +49,39 @@ async def git_contents(root: Path, object_ids: Sequence[str], most: int) -> dict
     asked = "\n".join(object_ids).encode() + b"\n"
     output = await _git_bytes(root, HARDENED, asked, most, "cat-file", "--batch", "--buffer")
     return dict(_objects(output or b""))
+
+
+class OnBranch(NamedTuple):
+    """A file as a branch, a tag or a stash has it."""
+
+    name: str
+    data: bytes
+    is_head: bool
+    """It is what is checked out."""
+
+
+async def on_branches(root: Path, path: str) -> list[OnBranch]:
+    """A file of this folder on every branch, the latest first; none outside a repository."""
+    words = ("for-each-ref", f"--count={MOST_BRANCHES}", "--sort=-committerdate")
+    listed = await _git(root, HARDENED, *words, "--format=%(objectname) %(refname:short)")
+    head = (await _git(root, HARDENED, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip()
+    refs = [line.partition(" ") for line in (listed or "").splitlines()]
+    commits = {head: "HEAD"} if head else {}
+    commits |= {commit: name for commit, _, name in reversed(refs) if commit != head}
+    asked = "".join(f"{commit}:./{path}\n" for commit in commits).encode()
+    checked = await _git_bytes(root, HARDENED, asked, MOST_BYTES, "cat-file", "--batch-check")
+    answers = [line.split() for line in (checked or b"").decode().splitlines()]
+    blobs = {
+        commit: words[0]
+        for commit, words in zip(commits, answers, strict=False)
+        if len(words) == 3 and words[1] == "blob"
+    }
+    contents = await git_contents(root, list(dict.fromkeys(blobs.values())), MOST_CONTENTS)
+    return [
+        OnBranch(commits[commit], contents[blob], commit == head)
+        for commit, blob in blobs.items()
+        if blob in contents
+    ]
 
 
 async def converted_files(root: Path, paths: Sequence[str]) -> set[str] | None:

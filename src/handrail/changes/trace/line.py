@@ -69,6 +69,7 @@ def _said(
         "op": file.op,
         "to": file.destination,
         "mutation_class": change.mutation_class or EVOLUTION,
+        **({"mutation_problem": change.mutation_problem} if change.mutation_problem else {}),
         "by": change.by,
         "model": change.model,
         "sha256": file.new_sha256,

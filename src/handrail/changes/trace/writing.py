@@ -101,5 +101,5 @@ def record_applied(
             )  # what is missing is written first, once that is possible
         change = _marked(session, change, goes_on=goes_on)
     session.append(change, ChangeApplied(change_id=change.change_id), blobs=blobs)
-    if change.trace and try_write(trace, change, fresh=True):
+    if change.trace and try_write(trace, change):
         session.log.leftover.gone.append(change.change_id)

@@ -1,0 +1,139 @@
+"""The trace of a workspace as a user asks for it: is it whole, who wrote this line, what was done."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from handrail.changes.trace.blame import BlamedLine, TraceLine, blame, lines_of_others
+from handrail.changes.trace.file import PATH, TraceFile, typed
+from handrail.changes.trace.findings import Finding
+from handrail.changes.trace.known import Applied, applied_changes, known_lines
+from handrail.changes.trace.line import line_hash
+from handrail.changes.trace.replay import Replay
+from handrail.changes.trace.report import Report, report
+from handrail.changes.trace.verify import Gap, Verified, verify
+from handrail.changes.trace.writing import complete_all, write
+from handrail.protocol.errors import PathProblem, StorageBusy
+from handrail.storage.log import Log
+from handrail.storage.workspace_lock import workspace_lock
+from handrail.tools.git import OnBranch, on_branches
+from handrail.workspace.files import Workspace
+
+NAMED = 3
+"""Lines of a gap that are named one by one."""
+
+
+class Checked(NamedTuple):
+    """What verifying found."""
+
+    verified: Verified
+    findings: tuple[Finding, ...]
+    """What is wrong, gaps included, in the order of the file."""
+    elsewhere: tuple[str, ...]
+    """In words: lines that are missing here and that another branch has."""
+    restored: int = 0
+
+
+class Tracing:
+    def __init__(self, log: Log, workspace: Workspace) -> None:
+        self._log = log
+        self._workspace = workspace
+        self._trace = TraceFile(workspace.root, log.folder)
+
+    async def verify(self, *, restore: bool = False) -> Checked:
+        """What is not as it was written; what a crash kept from the file is written first.
+
+        `restore` writes again what was cut off; it cannot mend what was removed between others.
+        """
+        self._complete()
+        found = await self._checked()
+        if not restore:
+            return found
+        restored = self._restore(found)
+        return (await self._checked())._replace(restored=restored) if restored else found
+
+    def blame(self, path: str) -> list[BlamedLine]:
+        """The lines of a file, each with who wrote it; raises PathProblem where there is no text."""
+        place = self._workspace.resolve(path)
+        data = self._workspace.read(place).data
+        changes = applied_changes(self._log)
+        disk = self._disk(changes) | {place.path: data}
+        return blame(place.path, disk, changes, self._log.blob, self._others())
+
+    def report(self) -> Report:
+        """What was done, in numbers."""
+        changes = applied_changes(self._log)
+        tally = Replay(changes, self._log.blob, {}).tally
+        return report(changes, tally, self._others())
+
+    def _others(self) -> list[TraceLine]:
+        return lines_of_others(self._trace.read() or b"", known_lines(self._log))
+
+    def _disk(self, changes: Iterable[Applied]) -> dict[str, bytes | None]:
+        """All files that changes speak of, as they are now; those that cannot be read are left out."""
+        files = (file for applied in changes for file in applied.change.files)
+        found: dict[str, bytes | None] = {}
+        for path in dict.fromkeys(path for file in files for path in (file.path, file.destination) if path):
+            try:
+                found[path] = self._workspace.read(path).data
+            except PathProblem as problem:
+                if problem.reason == "file_missing":
+                    found[path] = None
+        return found
+
+    def _complete(self) -> None:
+        # Where somebody is changing files, they write their lines themselves.
+        with (
+            suppress(StorageBusy),
+            workspace_lock(self._log.folder, "trace verify", keeps_note=True),
+            typed(),
+        ):
+            complete_all(self._log, self._trace)
+
+    async def _checked(self) -> Checked:
+        data = self._trace.read() or b""
+        verified = verify(data, known_lines(self._log))
+        branches = await on_branches(self._workspace.root, PATH) if verified.gaps else []
+        findings = list(verified.findings)
+        elsewhere: dict[str, int] = {}
+        for gap in verified.gaps:
+            name = _elsewhere(gap, branches) if gap.at_end else ""
+            if name:
+                elsewhere[name] = elsewhere.get(name, 0) + len(gap.lines)
+            else:
+                findings.append(_finding(gap, branches))
+        told = tuple(
+            f"{count:,} line{'s' * (count != 1)} that the log knows {'are' if count != 1 else 'is'} not in"
+            f" this file: {name} has {'them' if count != 1 else 'it'}."
+            for name, count in elsewhere.items()
+        )
+        return Checked(verified, tuple(sorted(findings)), told)
+
+    def _restore(self, found: Checked) -> int:
+        """Write what was cut off again, and is on no branch; how many lines that were."""
+        wanted = {line.change_id for gap in found.verified.gaps if gap.at_end for line in gap.lines}
+        before = len((self._trace.read() or b"").splitlines())
+        with workspace_lock(self._log.folder, "trace verify", keeps_note=True), typed():
+            for applied in applied_changes(self._log):
+                if applied.change.change_id in wanted:
+                    write(self._trace, applied.change)
+        return len((self._trace.read() or b"").splitlines()) - before
+
+
+def _elsewhere(gap: Gap, branches: Sequence[OnBranch]) -> str:
+    """The branch that has what is missing here, unless what is checked out has it too."""
+    wanted = {line.sha256 for line in gap.lines}
+    holding = [each for each in branches if wanted <= set(map(line_hash, each.data.splitlines()))]
+    return holding[0].name if holding and not any(each.is_head for each in holding) else ""
+
+
+def _finding(gap: Gap, branches: Sequence[OnBranch]) -> Finding:
+    count, first = len(gap.lines), gap.lines[0]
+    named = ", ".join(f"{line.number} ({line.file}, change {line.change_id})" for line in gap.lines[:NAMED])
+    more = f" and {count - NAMED:,} more" if count > NAMED else ""
+    numbers = f"number{'s' * (count != 1)} {named}{more} of {first.writer}"
+    where = f"after line {gap.after}" if gap.after else "at the start of its chain"
+    wanted = {line.sha256 for line in gap.lines}
+    holding = [each for each in branches if wanted <= set(map(line_hash, each.data.splitlines()))]
+    has = f"; {holding[0].name} has {'them' if count != 1 else 'it'}" if holding else ""
+    return Finding(gap.after, "cut off" if gap.at_end else "removed", f"{where}, {numbers}{has}")
