@@ -7,13 +7,20 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 SECRET_NAME = re.compile(
-    r"API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_KEY$|TOKEN|SECRET|CREDENTIAL|(^|_)PAT$"
-    r"|PASSWORD|PASSWD|PASSPHRASE|(?<!ASK)(?<!BY)(?<!COM)PASS($|_)|(?<!^OLD)(?<!^)PWD$|_PW$",
+    r"API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|(^|_)KEY$|(?<!MAX_)TOKEN(?!IZER)|SECRET|CREDENTIAL|(^|_)PAT$|(^|_)SK$"
+    r"|PASSWORD|PASSWD|PASSPHRASE|PASSFILE|(?<!ASK)(?<!BY)(?<!COM)PASS($|_)|(?<!^OLD)(?<!^)PWD$|_PW$"
+    r"|(^|_)AUTH($|_CONFIG)|AUTHORIZATION|BEARER|(^|_)JWT($|_)|COOKIE|WEBHOOK|CONNECTION_?STRING|(^|_)DSN$"
+    r"|^(OP|BW)_SESSION",
     re.IGNORECASE,
 )
-"""`PWD` and `OLDPWD` are folders."""
-SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
-"""A URL with a password in it."""
+"""`PWD` and `OLDPWD` are folders; `MAX_TOKENS` and `TOKENIZERS_PARALLELISM` are settings."""
+SECRET_VALUE = re.compile(
+    r"://([^/\s:@]*:[^/\s@]+|[^/\s:@]{16,})@"
+    r"|^(sk-|sk_live_|rk_live_|gh[oprsu]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|npm_|pypi-|hf_|dckr_pat_"
+    r"|SG\.|ya29\.|eyJ[\w-]+\.)[\w.-]{12,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
+)
+"""A URL with a password or a token in it, or what is known by its beginning to be a key."""
 SYSTEM = ("/usr/bin", "/bin", "/usr/local/bin")
 QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """Nobody sits at the other end of these programs."""

@@ -89,6 +89,29 @@ say(**{name: tried(lambda: read(home + "/" + name)) for name in names})
 
 
 @pytest.mark.promise("SAND-4")
+async def test_a_secret_file_that_a_variable_names_cannot_be_read_and_its_name_is_not_told(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG", "PGPASSFILE")):
+        file = room.home / f"plain-{number}"
+        file.write_text("secret")
+        monkeypatch.setenv(name, str(file))
+    monkeypatch.setenv("GIT_ASKPASS", "/bin/true")
+    said = await room.tries(
+        """
+home = sys.argv[1]
+say(
+    files=[tried(lambda: read(f"{home}/plain-{number}")) for number in range(3)],
+    told=[name for name in os.environ if "CREDENTIALS" in name or "PASS" in name],
+)
+""",
+        str(room.home),
+    )
+    assert "secret" not in said["files"]
+    assert said["told"] == []
+
+
+@pytest.mark.promise("SAND-4")
 async def test_keys_stay_unreadable_also_when_the_home_is_the_workspace(room: Room) -> None:
     said = await room._replace(workspace=room.home).tries(
         """

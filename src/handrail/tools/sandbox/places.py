@@ -67,8 +67,21 @@ DOORS = (
     "DOCKER_HOST",
     "TMUX",
     "STY",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "VSCODE_GIT_IPC_HANDLE",
 )
-"""Variables that name a service which would act for the command outside the sandbox."""
+"""Variables that name a service, or a program, which would act for the command outside the sandbox."""
+NAME_SECRET_FILES = (
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "KUBECONFIG",
+    "NETRC",
+    "PGPASSFILE",
+    "XAUTHORITY",
+)
+"""Variables that say where the user has put a secret."""
 
 
 class Ground(NamedTuple):
@@ -144,6 +157,9 @@ def environment(environ: Mapping[str, str], temp: str) -> dict[str, str]:
 def _secret(ground: Ground) -> Iterator[str]:
     yield from map(str, ground.state)
     yield from SECRET_OF_THE_SYSTEM
+    for name in NAME_SECRET_FILES:
+        # What commands get of the environment does not have all of these any more.
+        yield from (path for path in os.environ.get(name, "").split(os.pathsep) if os.path.isfile(path))
     for home in _homes(ground.environ):
         yield from _below(home, SECRET_IN_HOME)
         yield from _below(f"{home}/.config", SECRET_IN_CONFIG)
