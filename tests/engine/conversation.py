@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 import anyio
 
 from handrail.app import App, Options, open_app
+from handrail.engine.pipeline.definition import Catalogue
 from handrail.models.base import AssistantTurn, Request, ToolResult, UserTurn
 from handrail.models.scripted import Script, ScriptedModel
+from handrail.pipelines.catalogue import BUILT_IN
 from handrail.protocol.commands import Command, SendMessage
 from handrail.protocol.events import Delta, Recorded, TurnFinished
 
@@ -113,6 +115,7 @@ async def conversation(
     images: bool = False,
     model: str = "",
     environ: Mapping[str, str] = os.environ,
+    catalogue: Catalogue = BUILT_IN,
     **options: Any,
 ) -> AsyncIterator[Conversation]:
     """An application whose model gives these answers (`None`: the model that settings or flag say)."""
@@ -122,7 +125,8 @@ async def conversation(
         model = model or "scripted/test"
         script = Script.model_validate({"answers": list(answers), "context_window": window, "images": images})
         scripted = ScriptedModel(script, model, held.before_chunk)
-    async with open_app(Options(workspace=workspace, model=model, **options), environ) as app:
+    wanted = Options(workspace=workspace, model=model, **options)
+    async with open_app(wanted, environ, catalogue) as app:
         if scripted:
             app.answerers._models[model] = scripted
         if session:

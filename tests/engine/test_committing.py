@@ -343,7 +343,7 @@ async def test_the_commits_of_a_turn_are_made_before_it_has_ended(root: Path) ->
         root, answers, mode="edit", settings='[git]\ncommit = "per_change_set"\n'
     ) as talk:
         await talk.turn("change it")
-    assert talk.types[-2:] == ["committed", "turn_finished"]
+    assert talk.types[-4:] == ["committed", "stage_completed", "run_completed", "turn_finished"]
 
 
 @pytest.mark.promise("GIT-2")

@@ -1,5 +1,7 @@
 """The course of a turn: what its message means to a paused run, and then the walk through a pipeline."""
 
+import copy
+import time
 from collections.abc import Callable
 
 from handrail.engine.breakout import CONFIRM, Confirm, Leave, Resume, Unsaid, decide
@@ -12,9 +14,10 @@ from handrail.engine.pipeline.walker import Walked, Walker, begun
 from handrail.engine.side_call import SideCall
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import LostHold
-from handrail.protocol.events import BreakoutPending, RunResumed, UserMessage
+from handrail.protocol.events import BreakoutPending, Recorded, RunResumed, UserMessage
 from handrail.protocol.ids import new_id
 from handrail.sessions.run_state import RunState
+from handrail.sessions.state import State
 from handrail.sessions.turn_state import TurnState
 
 ASKED = Ending("waiting", "You are asked whether to leave the run.")
@@ -24,7 +27,7 @@ LEFT = Ending("answered", "You have left the run; what it found is kept. Say wha
 class Course:
     """Where one turn goes. All it knows is in the session's state, so any process can go on with it."""
 
-    def __init__(self, means: Means, side: SideCall, said: Callable[[SendMessage], Taken]) -> None:
+    def __init__(self, means: Means, side: SideCall, said: Callable[[SendMessage, State], Taken]) -> None:
         """`said` makes a message of the turn, with all that the model is shown with it."""
         self._means = means
         self._session = means.session
@@ -67,7 +70,10 @@ class Course:
         if not text:
             return Walked(LEFT, [left], ())
         images = run.leaving.images if first and run.leaving else message.images
-        again, blobs = self._said(SendMessage(text=text, images=images, message_id=new_id("m")))
+        # The message tells of the run that it ends, and both become facts at once.
+        after = copy.deepcopy(self._session.state)
+        after.apply(Recorded(self._session.stream, self._session.seq + 1, time.time(), left))
+        again, blobs = self._said(SendMessage(text=text, images=images, message_id=new_id("m")), after)
         started = begun(self._catalogue.find(""), self._turn.turn_id, text)
         self._session.append(left, again, *started, blobs=blobs)
         return None

@@ -81,6 +81,8 @@ class Turns:
         self._bell = bell
         self._keep_entry = keep_entry
         self._intents = intents
+        self._noted = ""
+        """The version of an intent that is known to be kept."""
         self._hooks = hooks
         if hooks:
             from handrail.tools.hooks import refuse_unknown_tools
@@ -132,6 +134,8 @@ class Turns:
         window = min(model.capabilities.context_window for model in models)
         checked = bool(session.state.turn and session.state.turn.check)
         active = session.state.intent
+        if active:
+            self._note_version(session, active)
         prompt = self._prompt(session.state.mode, models[0], session, checked=checked, active=active)
         prompt = prompt.told(session.state.hooked)
         stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
@@ -277,6 +281,17 @@ class Turns:
         """Files that the model has been shown as they are now, of the latest it saw."""
         latest = list(session.state.files.files.items())[-MOST_SEEN:]
         return [path for path, seen in latest if self._workspace.sha256(path) == seen.sha256]
+
+    def _note_version(self, session: Session, active: str) -> None:
+        """Keep how the active intent reads now, where it was edited since it was last looked at."""
+        intents = self._intents.now()
+        intent = intents.find(active) if intents else None
+        if intent is None or intent.sha256 == self._noted:
+            return
+        from handrail.sessions.workspace_events import note_version
+
+        note_version(session.log, intent.id, intent.text)
+        self._noted = intent.sha256
 
     def _intent_words(self, active: str) -> str:
         """What is said of the workspace's intents as they are now; nothing where there are none."""

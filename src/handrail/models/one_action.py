@@ -28,6 +28,7 @@ from handrail.models.base import (
     UserTurn,
 )
 from handrail.models.small_answers import ANSWER, FENCE, ActionReader, Reader, RewriteReader, TextReader
+from handrail.protocol.intent import REQUEST, SELECT
 from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 HOW = "\nAnswer with one JSON object, one of:\n{actions}"
@@ -135,7 +136,9 @@ def as_writing(request: Request, call: ToolCall) -> Request:
     said = [message for message in request.messages if isinstance(message, UserTurn)]
     asked = [UserTurn(f"{said[-1].text}\n\n{TEXT.format(path=path)}")] if said else []
     results = [message for message in request.messages if isinstance(message, ToolResult)]
-    shown = [_as_text(result) for result in results if not result.is_error]
+    # Of an intent it would write into the file what it was told.
+    files = [result for result in results if not result.is_error and result.tool not in (SELECT, REQUEST)]
+    shown = [_as_text(result) for result in files]
     return request.changed(
         system=WRITER,
         messages=(*shown, *asked),

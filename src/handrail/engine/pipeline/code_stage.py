@@ -29,7 +29,8 @@ class StageWork:
     ) -> None:
         self.question = run.question
         self.outputs = outputs
-        self.feedback = (*run.issues, *run.feedback)
+        self.issues = tuple(run.issues)
+        self.feedback = tuple(run.feedback)
         self._session = session
         self._gate = gate
         self._tools = tools
