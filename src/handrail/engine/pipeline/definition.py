@@ -132,8 +132,12 @@ class Work(Protocol):
         """Of the stages that it takes."""
 
     @property
+    def issues(self) -> tuple[str, ...]:
+        """What a gate found wanting, where the stage is done again."""
+
+    @property
     def feedback(self) -> tuple[str, ...]:
-        """What gates found wanting, and what the user said."""
+        """What the user said at pauses."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallEnd:
         """Use a tool, through the gate. A call that was made before a restart is not made again."""
