@@ -50,7 +50,9 @@ def in_words(state: "GitState", by: str) -> str:
 async def welcome(app: "App", session_id: str, width: int, tree: Tree) -> list[Line]:
     """Who answers and where; then what the user should know before the first message."""
     root = app.workspace.root
-    mode = app.state(session_id).mode if session_id else app.settings.mode
+    state = app.state(session_id) if session_id else None
+    mode = state.mode if state else app.settings.mode
+    intent = (state.intent if state else "") or app.options.intent
     chosen = await app.chosen_model(session_id)
     model, why = (
         line((DIM, "model "), (ACCENT, short_model(chosen.reference))),
@@ -59,7 +61,8 @@ async def welcome(app: "App", session_id: str, width: int, tree: Tree) -> list[L
     confined = (await app.sandbox()).title()
     words = f"  {tree.words}" if await tree.within(GIT_SECONDS) and tree.words else ""
     left = line((BOLD, "handrail"), f" {__version__}  {short(root)}", (DIM, words))
-    rest = line((DIM, "   mode "), (ACCENT, mode), (DIM, f"   {confined}"))
+    works_at = [(DIM, "   intent "), (ACCENT, intent)] if intent else []
+    rest = line((DIM, "   mode "), (ACCENT, mode), *works_at, (DIM, f"   {confined}"))
     told = [text for notice in app.notices for text in notice.splitlines()]
     notices = [row for text in told for row in wrap(line((BOLD, text)), width, "  ")]
     rows = heading(left, (*model, *why, *rest), (*model, *rest), width)
