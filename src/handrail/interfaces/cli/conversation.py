@@ -14,6 +14,7 @@ from handrail.config.places import make_private
 from handrail.interfaces.cli import slash
 from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.asked import Asked, Reply
+from handrail.interfaces.cli.batches import offered
 from handrail.interfaces.cli.choices import Choice, key_of
 from handrail.interfaces.cli.completion import MessageCompleter
 from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
@@ -61,6 +62,9 @@ class Conversation:
         self._queued: dict[str, str] = {}
         self._pictures = Pictures(self.app.images)
         self._choice: Choice | None = None
+        self._answer = ""
+        self.suggested: tuple[str, ...] = ()
+        """Commands of the last answer."""
         self._hint = ""
         self._hinted = 0.0
         self._opened = time.time()
@@ -293,6 +297,7 @@ class Conversation:
                     self._prompt.write(self._screen.stream(item))
                 else:
                     self._saw(item)
+                    await self._offer(item.event)
                 self._prompt.refresh()
 
     def _saw(self, recorded: Recorded) -> None:
@@ -303,6 +308,20 @@ class Conversation:
         if isinstance(recorded.event, UserMessage):
             self._queued.pop(recorded.event.message_id, None)
         self._prompt.write(self._screen.show(recorded.event))
+
+    async def _offer(self, event: Event) -> None:
+        """Once a turn has ended, say which commands its answer suggests."""
+        if isinstance(event, Answered) and event.text.strip():
+            self._answer = event.text
+        if not isinstance(event, TurnFinished) or not self._answer:
+            return
+        from handrail.tools.suggested import has_shell_block, suggested_commands
+
+        answer, self._answer, self.suggested = self._answer, "", ()
+        if has_shell_block(answer):
+            self.suggested = await anyio.to_thread.run_sync(suggested_commands, answer)
+        if self.suggested:
+            self.say(offered(self.suggested, self.width))
 
     async def _tick(self) -> None:
         """Let clocks go on, and say when the session comes to this terminal or is in another."""

@@ -1,6 +1,7 @@
 """Events as lines of styled text: pure functions. What streams is in `screen.py`."""
 
 from handrail.interfaces.cli.approvals import asked_lines
+from handrail.interfaces.cli.batches import batch_lines
 from handrail.interfaces.cli.figures import duration, tokens, usd
 from handrail.interfaces.cli.going_back import outcome
 from handrail.interfaces.cli.hook_lines import hook_lines
@@ -25,6 +26,9 @@ from handrail.protocol.events import (
     ApprovalAsked,
     AttemptStarted,
     BackgroundEnded,
+    BatchDecided,
+    BatchFinished,
+    BatchStep,
     ChangeAbandoned,
     CheckFinished,
     CommitRefused,
@@ -100,6 +104,8 @@ def other_event(event: Event, width: int) -> list[Line]:
             return intent_selected(event, width)
         case HookSpoke() | SessionHooked():
             return hook_lines(event, width)
+        case BatchStep() | BatchDecided() | BatchFinished():
+            return batch_lines(event, width)
         case AttemptStarted() if event.number > 1:
             what = f" at {event.rewrite.name or event.rewrite.path}" if event.rewrite else ""
             how = f"{event.number}{what}, from the same files, at temperature {event.temperature:g}"

@@ -217,6 +217,7 @@ COMMANDS = {
     "intent": Slash(
         "[ID|none]", "the intent that changes belong to, where there are any", slash_intent.intent
     ),
+    "run": Slash("[N|N-M|all]", "the commands of the last answer; run one, some or all", slash_run.run),
     "todos": Slash("[done ID]", "the plan of this session", show_todos),
     "continue": Slash("", "let the model go on after a stop", go_on),
     "retry": Slash("", "let the model answer again, from the beginning", retry),
