@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.to_thread
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from handrail.app import App
@@ -28,7 +29,7 @@ from handrail.interfaces.cli.tool_lines import note
 from handrail.interfaces.cli.welcome import Tree, welcome
 from handrail.protocol.commands import Cancel, Command, SendMessage
 from handrail.protocol.errors import HandrailError
-from handrail.protocol.events import Delta, Recorded, UserMessage
+from handrail.protocol.events import Answered, Delta, Event, Recorded, TurnFinished, UserMessage
 
 Action = Callable[[], Awaitable[None]]
 

@@ -12,6 +12,7 @@ from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.options import file_named
 from handrail.interfaces.cli.rendering import todos
 from handrail.interfaces.cli.session_list import session_lines
+from handrail.interfaces.cli.slash_run import run_suggested
 from handrail.interfaces.cli.styles import ACCENT, DIM, line, wrap
 from handrail.interfaces.cli.tool_lines import note
 from handrail.protocol.commands import (
@@ -217,7 +218,7 @@ COMMANDS = {
     "intent": Slash(
         "[ID|none]", "the intent that changes belong to, where there are any", slash_intent.intent
     ),
-    "run": Slash("[N|N-M|all]", "the commands of the last answer; run one, some or all", slash_run.run),
+    "run": Slash("[N|N-M|all]", "the commands of the last answer; run one, some or all", run_suggested),
     "todos": Slash("[done ID]", "the plan of this session", show_todos),
     "continue": Slash("", "let the model go on after a stop", go_on),
     "retry": Slash("", "let the model answer again, from the beginning", retry),
