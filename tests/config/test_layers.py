@@ -14,7 +14,7 @@ from handrail.config.narrowing import NARROWER, why_not
 from handrail.config.places import find_places
 from handrail.config.settings import Settings, keys
 from handrail.protocol.errors import ConfigProblem, UsageProblem
-from handrail.protocol.values import Mode
+from handrail.protocol.values import AllowedCommand, Mode
 
 Load = Callable[..., LoadedSettings]
 
@@ -118,6 +118,13 @@ def test_a_flag_may_be_text_or_a_value_and_wrong_ones_are_refused(load: Load) ->
         load(flags={"connections.x.base_url": "y"})
 
 
+def test_an_allowed_command_may_carry_the_network(load: Load) -> None:
+    loaded = load('[commands]\nallow = ["make", {command = "make fetch", network = true}]\n')
+    assert loaded.settings.commands.allow == ("make", AllowedCommand(command="make fetch", network=True))
+    shown = {row.key: row.value for row in shown_settings(loaded)}
+    assert shown["commands.allow"] == ("make", {"command": "make fetch", "network": True})
+
+
 def test_allowed_commands_of_all_layers_add_up(load: Load) -> None:
     allow = '[commands]\nallow = ["make", "npm run"]\n'
     loaded = load(allow, '[commands]\nallow = ["cargo", "make"]\n', trusted=True)
@@ -216,6 +223,8 @@ def test_a_narrower_mode_never_leads_to_a_wider_one() -> None:
         ("connections.a = 3\n", ":1: 'a' should be a section: write [connections.a]"),
         ("connections = []\n", ":1: 'connections' should be a section"),
         ("[commands]\nallow = [\n  'a',\n  3,\n]\n", ":2: commands.allow should be a valid string; it is 3"),
+        ("[commands]\nallow = [{command = 'a', net = true}]\n", ":2: unknown key 'commands.allow.net'"),
+        ("[commands]\nallow = ['']\n", ":2: commands.allow String should have at least 1 character"),
         ("[commands]\nallow = 'make'\n", ":2: commands.allow should be a list"),
         ("[limits]\nusd = 1\nusd = 2\n", ":3: not valid TOML"),
         ("a = 1\nb = \n", ":2: not valid TOML"),

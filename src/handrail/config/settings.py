@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from handrail.config.command_entries import WrittenEntry
 from handrail.config.connections import ConnectionSettings
 from handrail.config.hooks import HookSettings
 from handrail.protocol.values import Mode, Value
@@ -59,7 +60,7 @@ class RetrySettings(Value):
 
 
 class CommandSettings(Value):
-    allow: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    allow: tuple[WrittenEntry, ...] = ()
     """Commands, by their first words, that need no asking in mode `auto`; lists of all layers add up."""
     deny: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Commands, by their first words, that never run, whatever allows them; lists of all layers add up."""

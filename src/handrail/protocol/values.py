@@ -1,6 +1,6 @@
 """Small frozen values that commands and events are made of."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -178,3 +178,14 @@ class Todo(Value):
     id: str
     text: str
     done: bool = False
+
+
+class AllowedCommand(Value):
+    """An entry of the list of allowed commands that carries more than its words."""
+
+    command: Annotated[str, Field(min_length=1)]
+    network: bool = False
+    """The network is open for commands that it allows."""
+
+
+Entry = str | AllowedCommand

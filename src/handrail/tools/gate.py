@@ -16,7 +16,7 @@ from handrail.policy.decision import Allow, Ask
 from handrail.policy.facts import Facts
 from handrail.protocol.errors import ToolError, ToolRefused
 from handrail.protocol.events import Event, TodoCompleted, ToolFinished
-from handrail.protocol.values import ToolCall, Value
+from handrail.protocol.values import Entry, ToolCall, Value
 from handrail.sessions.handle import Session
 from handrail.tools.approving import Approving
 from handrail.tools.base import Outcome, Work, error_json
@@ -61,7 +61,7 @@ class Gate:
         toolbox: Tools,
         asker: Asker,
         *,
-        allow: Sequence[str] = (),
+        allow: Sequence[Entry] = (),
         deny: Sequence[str] = (),
         without_sandbox: bool = False,
         keep_entry: Callable[[str], None] = lambda _entry: None,

@@ -13,7 +13,7 @@ from handrail.policy.decision import ALLOW, Allow, Ask, Deny
 from handrail.policy.facts import Action, CommandFacts, Facts, PathFacts
 from handrail.protocol.errors import ToolRefused
 from handrail.protocol.record import Record
-from handrail.protocol.values import Mode, ToolCall, Value
+from handrail.protocol.values import Entry, Mode, ToolCall, Value
 from handrail.sessions.handle import Session
 from handrail.tools.addresses import is_written
 from handrail.tools.base import Tool, Work
@@ -71,7 +71,7 @@ class Gathering:
         workspace: Workspace,
         toolbox: Tools,
         *,
-        allow: Sequence[str] = (),
+        allow: Sequence[Entry] = (),
         deny: Sequence[str] = (),
         without_sandbox: bool = False,
         answerable: bool = True,

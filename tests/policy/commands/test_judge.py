@@ -1,7 +1,9 @@
 import pytest
 
-from handrail.policy.commands.judge import Lists, entries, judge
+from handrail.policy.commands.judge import Lists, entries, judge, lists_of
 from handrail.policy.commands.script import Script, Simple, Word
+from handrail.protocol.values import AllowedCommand
+from handrail.tools.shell_parsing import parse
 from tests.policy.reading import judged
 
 
@@ -121,6 +123,13 @@ def test_it_is_known_what_a_command_may_do(
 ) -> None:
     found = judged(text, "make")
     assert (found.reads_only, found.runs_code, found.network) == (reads_only, runs_code, network)
+
+
+def test_an_entry_of_the_users_gives_the_network_to_what_it_covers_best() -> None:
+    fetch, make = AllowedCommand(command="make fetch", network=True), "make"
+    lists = lists_of((fetch, make, AllowedCommand(command="cargo build", network=True)))
+    given = {text: judge(parse(text), lists).network for text in ("make fetch x", "make test", "cargo build")}
+    assert given == {"make fetch x": True, "make test": False, "cargo build": True}
 
 
 def test_a_list_only_reads_where_all_of_it_does_and_has_the_network_where_all_of_it_has() -> None:

@@ -1,10 +1,12 @@
 """The run tool and its sandbox."""
 
+import socket
 import subprocess
 from collections.abc import Callable
 
 import pytest
 
+from handrail.protocol.values import AllowedCommand
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from tests.tools.calls import Bench
@@ -52,6 +54,26 @@ async def test_always_for_a_command_does_not_give_it_the_network(make_bench: Mak
     for network in (False, True, False, True):
         await bench.call("run", command="true", network=network)
     assert [asked.summary for asked in bench.user.asked] == ["true", "with network: true"]
+
+
+@pytest.mark.promise("SAND-14")
+@pytest.mark.parametrize("found", working(), ids=lambda found: found.name)
+async def test_an_entry_that_carries_the_network_opens_it_for_its_command_alone(
+    make_bench: MakeBench, found: Protection
+) -> None:
+    allow = (AllowedCommand(command="python3 fetch.py", network=True), "python3 other.py")
+    bench = make_bench("auto", allow=allow, answerable=False, sandbox=Sandbox(found=found))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        for name in ("fetch.py", "other.py"):
+            program = f"import socket\nsocket.create_connection({address}, timeout=5)\n"
+            (bench.root / name).write_text(program)
+        fetched = await bench.call("run", command="python3 fetch.py")
+        other = await bench.call("run", command="python3 other.py")
+        both = await bench.call("run", command="python3 fetch.py && python3 other.py")
+    assert (fetched.status, other.status, both.status) == ("ok", "failed", "failed")
+    assert fetched.summary.endswith(f"sandbox {found.name}, with network")
+    assert other.summary.endswith(f"sandbox {found.name}, no network")
 
 
 def repository(bench: Bench) -> None:

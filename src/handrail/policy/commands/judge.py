@@ -17,6 +17,7 @@ from handrail.policy.commands.known import (
 from handrail.policy.commands.rule import NamedPath, Rule
 from handrail.policy.commands.script import Script, Simple, Word, written
 from handrail.protocol.record import Record
+from handrail.protocol.values import AllowedCommand, Entry
 
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d\ufe58\ufe63"
 """What a text editor makes of a hyphen."""
@@ -29,12 +30,15 @@ class Lists(Record):
     denied: frozenset[Words] = frozenset()
     own: frozenset[Words] = frozenset()
     """Those of the allowed that the user wrote."""
+    network: frozenset[Words] = frozenset()
+    """Those of them that carry the network."""
 
 
-def lists_of(allow: Sequence[str], deny: Sequence[str] = ()) -> Lists:
-    """The default list with the user's entries, given as text."""
-    own = entries(allow)
-    return Lists(frozenset(DEFAULT) | own, entries(deny), own)
+def lists_of(allow: Sequence[Entry], deny: Sequence[str] = ()) -> Lists:
+    """The default list with the user's entries, as they are written."""
+    own = entries([each if isinstance(each, str) else each.command for each in allow])
+    network = entries([each.command for each in allow if isinstance(each, AllowedCommand) and each.network])
+    return Lists(frozenset(DEFAULT) | own, entries(deny), own, network)
 
 
 def entries(texts: Sequence[str]) -> frozenset[Words]:
@@ -81,6 +85,8 @@ class _One(Record):
     paths: tuple[NamedPath, ...] = ()
     rule: Rule | None = None
     words: tuple[Word, ...] = ()
+    network: bool = False
+    """The user's entry gives it the network."""
 
 
 def judge(script: Script, lists: Lists) -> Judged:
@@ -91,7 +97,7 @@ def judge(script: Script, lists: Lists) -> Judged:
     for command in script.commands:
         if denied := _entry(_same(command.texts), lists.denied):
             return Judged(script.text, denied=" ".join(denied), decided=f"denied: {' '.join(denied)}")
-    found = [_one(command, lists) for command in script.commands]
+    found = [_with_network(_one(command, lists), command, lists) for command in script.commands]
     if wrong := next((one for one in found if one.problem), None):
         return Judged(
             script.text,
@@ -107,11 +113,15 @@ def judge(script: Script, lists: Lists) -> Judged:
         paths=tuple(path for one in found for path in one.paths),
         reads_only=all(rule and rule.reads_only for rule in rules),
         runs_code=any(rule is None or rule.runs_code for rule in rules),
-        network=all(rule and rule.network for rule in rules),
+        network=all(one.network or (one.rule and one.rule.network) for one in found),
         named=all(_entry(_same(command.texts), lists.own) for command in script.commands),
         git=any(one.rule and one.words[0].text == "git" for one in found),
         runs=_runs(script.commands, found),
     )
+
+
+def _with_network(one: _One, command: Simple, lists: Lists) -> _One:
+    return one.changed(network=_entry(_words(command)[1], lists.allowed) in lists.network)
 
 
 def _one(command: Simple, lists: Lists) -> _One:
