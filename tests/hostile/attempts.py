@@ -151,6 +151,7 @@ FAMILIES: dict[str, tuple[tuple[Step, ...], ...]] = {
         program("far.py", "open('hard.txt', 'w').write('evil')\n"),
     ),
     "renames": (
+        *(changes(path) for path in (".env", "innocent.txt", "pipe", ".vscode/tasks.json", ".mcp.json")),
         (to("move", path="a.txt", to=".git/config"), to("move", path=".git", to="store")),
         (
             to("move", path=".git/hooks", to="h"),

@@ -45,11 +45,11 @@ class Setting(NamedTuple):
 
 
 def settings() -> Iterator[Setting]:
-    """Every mode with nobody to ask, and with a user who says no; auto in every sandbox that works here."""
+    """Every mode with nobody to ask; ask and auto with a user who says no; auto in every sandbox there is."""
     for mode in MODES:
         for protection in working() if mode == "auto" else working()[:1]:
             yield Setting(mode, "nobody", protection)
-        if mode not in ("explore", "plan"):
+        if mode in ("ask", "auto"):
             yield Setting(mode, "says no", working()[0])
 
 
@@ -58,6 +58,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_API_KEY", SECRETS["SHOP_API_KEY"])
 
 
+@pytest.mark.promise("POL-3")
 @pytest.mark.promise("POL-30")
 @pytest.mark.parametrize("setting", list(settings()), ids=str)
 async def test_no_attempt_of_a_hostile_model_succeeds(tmp_path: Path, home: Path, setting: Setting) -> None:
