@@ -42,6 +42,8 @@ def test_a_hook_of_the_user_runs_beside_their_settings(places: Places) -> None:
     assert (hook.settings.on, hook.settings.run) == ("before_tool", ("python3", "guard.py"))
     assert (hook.settings.match, hook.settings.seconds) == (("run",), 5)
     assert (hook.folder, hook.files) == (places.settings.parent, {})
+    write(places, HOOK * 2)
+    assert [hook.place for hook in load(places).hooks] == [f"{places.settings}:1", f"{places.settings}:6"]
 
 
 @pytest.mark.promise("HOOK-6")

@@ -198,6 +198,10 @@ async def test_a_hook_of_a_workspace_runs_only_once_it_is_trusted(shop: Path) ->
         await talk.turn("look")
         assert [finished.status for finished in talk.all(ToolFinished)] == ["ok"]
     assert not (own / "ran").exists()
+    async with conversation(shop, answers, trust=True) as talk:
+        await talk.turn("look")
+        assert [finished.status for finished in talk.all(ToolFinished)] == ["refused"]
+    (own / "ran").unlink()
     places = find_places(os.environ)
     trust(places, shop, load_settings(places, shop, environ={}).brought)
     async with conversation(shop, answers) as talk:

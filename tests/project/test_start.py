@@ -21,10 +21,13 @@ LATER = (
     "handrail.changes.proposal",
     "handrail.context.small",
     "handrail.engine.doctor",
+    "handrail.engine.hooked_end",
     "handrail.engine.proposals",
     "handrail.interfaces.cli.rendering",
     "handrail.models.anthropic",
     "handrail.sessions.transfer",
+    "handrail.tools.hook_program",
+    "handrail.tools.hooks",
     "handrail.tools.together",
 )
 """What some runs need, and none before its first request."""

@@ -393,6 +393,15 @@ async def test_a_hook_of_the_user_never_runs_a_file_of_the_workspace(
     assert not (tmp_path / "ran").exists()
 
 
+async def test_a_hook_beside_settings_runs_where_the_workspace_holds_them(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    own = hook(tmp_path / "work" / "config", "before_tool", 'say(deny="seen")')
+    bench = make_bench(hooks=[own])
+    await bench.call("list")
+    assert [spoke.text for spoke in spoken(bench)] == ["seen"]
+
+
 @pytest.mark.promise("HOOK-6")
 async def test_a_program_of_the_workspace_that_changed_since_it_was_trusted_denies(
     make_bench: MakeBench, tmp_path: Path

@@ -40,7 +40,7 @@ class Hook(Record):
     folder: Path
     """Where it runs: the folder of the file that names it."""
     place: str
-    """`FILE:LINE` of the hooks there."""
+    """`FILE:LINE`."""
     files: Mapping[str, str]
     """The files of the workspace that were trusted, with the hashes of their contents."""
 

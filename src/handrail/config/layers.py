@@ -191,8 +191,11 @@ def _in_file(file: TomlFile | None, layer: Layer) -> Iterable[_Said]:
     if file is None:
         return
     said = check(file.data, file.place)
+    for number, hook in enumerate(said.hooks):
+        place = file.place((ONLY_IN_FILES, str(number)))
+        yield _Said(ONLY_IN_FILES, (hook,), Source(layer=layer, place=place))
     for key in keys():
-        if _is_written(file, key):
+        if _is_written(file, key) and key != ONLY_IN_FILES:
             place = file.place(tuple(key.split(".")))
             yield _Said(key, _value(said, key), Source(layer=layer, place=place))
     for name, connection in said.connections.items():

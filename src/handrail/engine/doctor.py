@@ -2,7 +2,7 @@
 
 import platform
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -73,6 +73,8 @@ async def examine(
     yield _sandbox(await sandbox.look_again())
     if trust := _trust(loaded):
         yield trust
+    for finding in _hooks(loaded, workspace):
+        yield finding
     for each in loaded.ignored:
         yield Finding("settings", "warn", f"{each.file}: {each.key} is ignored", each.why)
     for report in _repairs(log) if log else ():
@@ -154,6 +156,15 @@ def _trust(loaded: LoadedSettings) -> Finding | None:
     since = ", and has changed since you trusted it" if loaded.trust == "changed" else ""
     text = f"this workspace has settings that are not trusted ({names}{since})"
     return Finding("trust", "-", text, "handrail trust")
+
+
+def _hooks(loaded: LoadedSettings, workspace: Path) -> Iterator[Finding]:
+    for hook in loaded.hooks:
+        from handrail.tools.hook_program import name_of, problem_of
+
+        problem = problem_of(hook, workspace)
+        told = f"{hook.settings.on}: {name_of(hook)} ({hook.place})"
+        yield Finding("hook", "fail", f"{told}: {problem}") if problem else Finding("hook", "ok", told)
 
 
 def _search() -> Finding:

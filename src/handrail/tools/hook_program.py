@@ -70,6 +70,15 @@ def name_of(hook: Hook) -> str:
     return words if len(words) <= MOST_NAME else f"{words[: MOST_NAME - 1]}…"
 
 
+def problem_of(hook: Hook, workspace: Path) -> str:
+    """Why the hook could not be started, as far as that can be seen; empty where it could."""
+    try:
+        _words(hook, workspace, _path_outside(workspace))
+    except OSError as error:
+        return str(error.strerror or error)
+    return ""
+
+
 async def run_hook(hook: Hook, question: Mapping[str, Any], workspace: Path, secrets: Secrets) -> Said:
     """What the hook says to the question; a hook that cannot be understood has failed."""
     path = _path_outside(workspace)
@@ -152,12 +161,19 @@ def _words(hook: Hook, workspace: Path, path: str) -> list[str]:
     root = Path(os.path.realpath(workspace))
     for word in (first, *others):
         file = file_of_workspace(word, hook.folder, workspace)
-        if file and hook.files.get(file.relative_to(root).as_posix()) != _sha256(file):
+        if file and not _may_run(hook, file, root):
             way = "`handrail trust` lets you look at it" if hook.files else "keep it beside your settings"
             raise PermissionError(
                 f"{file.relative_to(root)} is a file of the workspace that is not trusted: {way}"
             )
     return [first, *others]
+
+
+def _may_run(hook: Hook, file: Path, root: Path) -> bool:
+    """Whether a file inside the workspace is what the user trusted, or lies beside their own settings."""
+    if not hook.files:  # a user may work in a folder that holds their settings, which are closed to the model
+        return file.is_relative_to(os.path.realpath(hook.folder))
+    return hook.files.get(file.relative_to(root).as_posix()) == _sha256(file)
 
 
 def _path_outside(workspace: Path) -> str:

@@ -10,10 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from handrail.config.places import find_places
+from handrail.protocol.events import HookSpoke, SessionHooked
 from handrail.tools.hook_program import ALLOWED, MOST_OUTPUT
 from tests.interfaces.cli.program import DEADLINE, command, environment, run, script, terminal
+from tests.interfaces.cli.shown import refused, shown
 from tests.processes import lasting, running
 from tests.project.source import ROOT
 from tests.tools.hook_programs import program, section
@@ -67,7 +70,7 @@ def test_the_example_on_the_page_works_as_it_says(shop: Path, settings: Path, tm
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stderr.split())
     assert "hook_denied: A hook of the user's (python3 guard.py) does not allow this: Pushing is for" in said
-    assert 'python3 guard.py changed the run to {"command": "git log --oneline -n 20"}' in said
+    assert 'python3 guard.py changed the arguments of run to {"command": "git log --oneline -n 20"}' in said
     assert (
         "python3 changelog.py does not let the turn end: Add a line to CHANGELOG.md for src/cart.py." in said
     )
@@ -80,6 +83,42 @@ def test_the_page_names_what_a_hook_may_answer() -> None:
     rows = dict(re.findall(r"^\| `(\w+_\w+)` \|.*\| (.*?) \|$", table, re.MULTILINE))
     assert {on: tuple(re.findall(r'\{"(\w+)"', cell)) for on, cell in rows.items()} == ALLOWED
     assert f"{MOST_OUTPUT:,} bytes" in PAGE
+
+
+def test_the_doctor_names_hooks_and_what_keeps_one_from_starting(shop: Path, settings: Path) -> None:
+    add(settings, section("before_end", program(settings.parent, "say()")))
+    add(settings, section("session_start", ["no-such-program"]))
+    told = " ".join(run("doctor", cwd=shop).stdout.split())
+    assert "ok hook before_end: " in told or "hook ok before_end: " in told, told
+    assert "session_start: no-such-program" in told
+    assert "there is no program no-such-program on your PATH outside the workspace" in told
+
+
+@pytest.mark.promise("HOOK-8")
+def test_what_hooks_say_is_a_line_and_a_denial_stands_at_its_call() -> None:
+    def spoke(**fields: object) -> HookSpoke:
+        known = {"turn_id": "t_1", "hook": "guard.py", "call_id": "c_1", "tool": "run"}
+        return HookSpoke.model_validate(known | fields)
+
+    assert shown(
+        SessionHooked(),
+        SessionHooked(text="[start.py]\nfrozen"),
+        spoke(on="before_tool", did="changed", arguments={"command": "ls"}),
+        spoke(on="before_tool", did="denied", text="no"),
+        spoke(on="before_tool", did="failed", text="no"),
+        refused("run", "hook_denied", "A hook of the user's (guard.py) does not allow this: no."),
+        spoke(on="after_tool", did="told", text="two warnings"),
+        spoke(on="after_tool", did="failed", text="it took longer than 30 s"),
+        spoke(on="before_end", did="demanded", text="run the tests"),
+    ) == snapshot("""\
+  hook      the model was told: [start.py] frozen
+  hook      guard.py changed the arguments of run to {"command": "ls"}
+  run       refused  hook_denied: A hook of the user's (guard.py) does not
+            allow this: no.
+  hook      guard.py told the model: two warnings
+  hook      guard.py failed: it took longer than 30 s
+  hook      guard.py does not let the turn end: run the tests\
+""")
 
 
 @pytest.mark.promise("HOOK-3")

@@ -18,7 +18,7 @@ def hook_lines(event: HookSpoke | SessionHooked, width: int) -> list[Line]:
         case HookSpoke(did="changed"):
             arguments = json.dumps(event.arguments, ensure_ascii=False)
             shown = arguments if len(arguments) <= ARGUMENTS else f"{arguments[:ARGUMENTS]}…"
-            return note(NAME, f"{event.hook} changed the {event.tool} to {shown}", width, BOLD)
+            return note(NAME, f"{event.hook} changed the arguments of {event.tool} to {shown}", width, BOLD)
         case HookSpoke(did="told"):
             return note(NAME, f"{event.hook} told the model: {event.text}", width)
         case HookSpoke(did="demanded"):
