@@ -112,9 +112,12 @@ def _output(share: Share, asked: int, wished: int, price: Price) -> int:
 
 def _told(share: Share) -> str:
     tokens, usd = share.budget
-    limits = [f"{tokens:,} tokens"] * (tokens is not None) + [f"${usd:.2f}"] * (usd is not None)
-    spent = [f"{share.tokens:,} tokens"] * (tokens is not None) + [f"${share.usd:.2f}"] * (usd is not None)
+    told = []
+    if tokens is not None:
+        told.append(f"{share.tokens:,} of {tokens:,} tokens")
+    if usd is not None:
+        told.append(f"${share.usd:.2f} of ${usd:.2f}")
     return (
-        f"The next request would pass the budget of {share.name}: {' and '.join(spent)} spent of"
-        f" {' and '.join(limits)}. It was not sent; what was done is kept."
+        f"The next request could pass the budget of {share.name}, of which {' and '.join(told)} are spent."
+        " It was not sent; what was done is kept."
     )

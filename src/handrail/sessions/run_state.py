@@ -192,7 +192,7 @@ class RunState(Fold):
             case ToolFinished():
                 call = calls.setdefault(event.call_id, StageCall(tool=event.tool, kind="safe"))
                 call.status, call.seq = event.status, seq
-            case ChangePrepared() if event.call_id in calls:
+            case ChangePrepared() if event.call_id in calls and event.by != "command":
                 calls[event.call_id].change_id = event.change_id
             case ChangeApplied() | ChangeAbandoned():
                 for call in calls.values():

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from handrail.protocol.commands import Cancel, SendMessage
+from handrail.protocol.commands import Cancel, Compact, SendMessage
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
     Answered,
     BreakoutPending,
+    Compacted,
     GateFailed,
     RequestStarted,
     RunBrokenOff,
@@ -172,9 +173,6 @@ async def test_who_only_wants_to_leave_costs_no_request(tmp_path: Path) -> None:
 
 @pytest.mark.promise("RUN-5")
 async def test_later_turns_are_told_of_a_run_also_after_a_compaction(tmp_path: Path) -> None:
-    from handrail.protocol.commands import Compact
-    from handrail.protocol.events import Compacted
-
     script = answers(*({"text": f"answer {number}"} for number in range(9)))
     async with conversation(tmp_path, script, mode="edit", catalogue=catalogue()) as talk:
         await begin(talk)
