@@ -68,6 +68,7 @@ class Options(NamedTuple):
     workspace: Path
     model: str = ""
     mode: Mode | None = None
+    intent: str = ""
     allow: tuple[str, ...] = ()
     answerable: bool = True
     """False: headless, nobody can be asked."""
