@@ -29,7 +29,16 @@ from handrail.interfaces.cli.tool_lines import note
 from handrail.interfaces.cli.welcome import Tree, welcome
 from handrail.protocol.commands import Cancel, Command, SendMessage
 from handrail.protocol.errors import HandrailError
-from handrail.protocol.events import Answered, Delta, Event, Recorded, TurnFinished, UserMessage
+from handrail.protocol.events import (
+    Answered,
+    BatchStarted,
+    Delta,
+    Event,
+    Recorded,
+    TurnFinished,
+    TurnStarted,
+    UserMessage,
+)
 
 Action = Callable[[], Awaitable[None]]
 
@@ -63,7 +72,7 @@ class Conversation:
         self._queued: dict[str, str] = {}
         self._pictures = Pictures(self.app.images)
         self._choice: Choice | None = None
-        self._answer = ""
+        self._answer, self._ran = "", False
         self.suggested: tuple[str, ...] = ()
         """Commands of the last answer."""
         self._hint = ""
@@ -312,17 +321,25 @@ class Conversation:
 
     async def _offer(self, event: Event) -> None:
         """Once a turn has ended, say which commands its answer suggests."""
-        if isinstance(event, Answered) and event.text.strip():
-            self._answer = event.text
+        match event:
+            case TurnStarted():
+                self._ran = False
+            case BatchStarted():
+                self._ran = True
+            case Answered() if event.text.strip():
+                self._answer = event.text
         if not isinstance(event, TurnFinished) or not self._answer:
             return
         from handrail.tools.suggested import has_shell_block, suggested_commands
 
-        answer, self._answer, self.suggested = self._answer, "", ()
+        answer, self._answer = self._answer, ""
+        found: tuple[str, ...] = ()
         if has_shell_block(answer):
-            self.suggested = await anyio.to_thread.run_sync(suggested_commands, answer)
-        if self.suggested:
-            self.say(offered(self.suggested, self.width))
+            found = await anyio.to_thread.run_sync(suggested_commands, answer)
+        if found or not self._ran:  # what is left of the list can be run after one of it was
+            self.suggested = found
+        if found:
+            self.say(offered(found, self.width))
 
     async def _tick(self) -> None:
         """Let clocks go on, and say when the session comes to this terminal or is in another."""
