@@ -141,8 +141,8 @@ def _sandbox(found: Protection) -> Finding:
     if not found.active:
         text = f"none{because}: commands are not confined, and can do what you can do"
         return Finding("sandbox", "-", text, found.advice)
-    given, missing = ", ".join(found.given), ", ".join(found.missing)
-    text = f"{found.name} {found.version}{because}: {given}. Not given: {missing}."
+    missing = f" Not given: {', '.join(found.missing)}." if found.missing else ""
+    text = f"{found.name} {found.version}{because}: {', '.join(found.given)}.{missing}"
     return Finding("sandbox", "ok" if found.files and found.offline else "warn", text, found.advice)
 
 
