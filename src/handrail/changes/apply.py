@@ -205,6 +205,9 @@ def _tidy(session: Session, writer: Writer, prepared: ChangePrepared) -> None:
     """Remove what was displaced, unless somebody has written to it: then it is kept, and told."""
     kept: list[Event] = []
     written = try_write(trace_of(writer, session.log), prepared, fresh=True)
+    if written and prepared.trace:
+        untraced = prepared.model_copy(update={"trace": None})
+        session.log.leftover.traced[prepared.change_id] = pack_event(untraced)
     with suppress(OSError):  # what is left over is looked at again at the next start
         kept = tidy(writer, prepared)
         folders = {str(PurePosixPath(step.path).parent) for step in steps_of(prepared)}

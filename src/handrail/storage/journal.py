@@ -65,8 +65,11 @@ def leftovers(db: sqlite3.Connection) -> list[tuple[str, str]]:
     return list(db.execute("SELECT change, data FROM leftovers ORDER BY change"))
 
 
-def forget_leftovers(db: sqlite3.Connection, changes: Iterable[str]) -> None:
-    db.executemany("DELETE FROM leftovers WHERE change = ?", [(change,) for change in changes])
+def note_leftovers(db: sqlite3.Connection, left: "Leftovers") -> None:
+    """Within a transaction: forget what is cleared away, and keep of the rest what is still to be done."""
+    db.executemany("DELETE FROM leftovers WHERE change = ?", [(change,) for change in left.gone])
+    rows = [(data, change) for change, data in left.traced.items()]
+    db.executemany("UPDATE leftovers SET data = ? WHERE change = ?", rows)
 
 
 class Leftovers:
@@ -75,7 +78,14 @@ class Leftovers:
     def __init__(self) -> None:
         self.gone: list[str] = []
         """To be forgotten by the next commit."""
+        self.traced: dict[str, str] = {}
+        """Those whose lines in the trace are written: what is to be kept of them by the next commit."""
         self._unsynced: dict[str, set[str]] = {}
+
+    def noted(self) -> None:
+        """A commit has taken up all that was to be noted."""
+        self.gone.clear()
+        self.traced.clear()
 
     def cleared(self, change: str, folders: Iterable[str]) -> None:
         """Nothing lies in these folders any more, as far as one can see."""

@@ -158,8 +158,8 @@ class Log:
             for blob in blobs:
                 self._store_blob(db, blob, now)
             journal.take_steps(db, stream, steps)
-            journal.forget_leftovers(db, self.leftover.gone)
-        self.leftover.gone.clear()
+            journal.note_leftovers(db, self.leftover)
+        self.leftover.noted()
         self._tell()
         return written
 

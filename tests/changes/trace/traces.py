@@ -51,7 +51,7 @@ def text(lines: list[bytes]) -> bytes:
 def bind(root: Path) -> None:
     """Give a workspace intents."""
     (root / INTENTS).parent.mkdir(exist_ok=True)
-    (root / INTENTS).write_text("intents: []\n")
+    (root / INTENTS).write_text('intents:\n  - id: INT-1\n    status: active\n    owned_scope: ["**"]\n')
 
 
 def lines_in(root: Path) -> list[dict[str, Any]]:

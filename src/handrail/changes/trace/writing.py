@@ -80,7 +80,8 @@ def try_write(trace: TraceFile, change: ChangePrepared, *, fresh: bool = False) 
 def complete_all(log: Log, trace: TraceFile) -> None:
     """What was applied and may not have come into the file, as after a crash or on a full disk."""
     settled = [row.data for row in log.begun() if row.outcome == "applied"]
-    for data in (*(data for _, data in log.leftovers()), *settled):
+    left = [data for change, data in log.leftovers() if change not in log.leftover.traced]
+    for data in (*left, *settled):
         with suppress(ValueError):  # of another version: who wrote it can still finish it
             change = unpack_event(data)
             if isinstance(change, ChangePrepared):
