@@ -34,6 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("HANDRAIL_HOME", str(folder / "handrail"))
+    monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "off")  # tests of routing turn it on
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return folder

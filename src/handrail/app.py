@@ -17,7 +17,9 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.mentions import too_many
 from handrail.engine.answerers import Answerers
 from handrail.engine.bell import Bell
+from handrail.engine.following import follow
 from handrail.engine.pipeline.definition import Catalogue
+from handrail.engine.routing.beginning import check_route
 from handrail.engine.runner import Runner
 from handrail.engine.serving import Serving, first_problem
 from handrail.engine.turns import Turns
@@ -31,14 +33,14 @@ from handrail.protocol.commands import (
     SendMessage,
     SetMode,
     SetModel,
+    SetRoute,
 )
 from handrail.protocol.errors import HandrailError, UsageProblem
-from handrail.protocol.events import Delta, Recorded, SessionStarted, ToolFinished
+from handrail.protocol.events import Delta, Recorded, SessionStarted
 from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.values import Mode
 from handrail.sessions.catalogue import SessionInfo, find_session, list_sessions
 from handrail.sessions.handle import Session
-from handrail.sessions.live import forget, stored_since
 from handrail.sessions.past import last_exchange, last_seq
 from handrail.sessions.state import State
 from handrail.storage.log import Head, Log
@@ -52,14 +54,12 @@ from handrail.workspace.files import Workspace
 from handrail.workspace.intents.intent_file import IntentFile
 
 if TYPE_CHECKING:
-    from handrail.changes.document import Document
     from handrail.engine.history import History
     from handrail.engine.intents import IntentBook
-    from handrail.engine.proposals import Heard, Word
+    from handrail.engine.proposals import Proposals
 
 POLL_SECONDS = 0.025
 """How soon what another process committed is noticed."""
-PAGE = 200
 
 
 class Options(NamedTuple):
@@ -68,6 +68,7 @@ class Options(NamedTuple):
     workspace: Path
     model: str = ""
     mode: Mode | None = None
+    route: str = ""
     intent: str = ""
     allow: tuple[str, ...] = ()
     answerable: bool = True
@@ -216,7 +217,7 @@ class App:
                 mode=self.settings.mode,
             )
         )
-        self._serving.serve(session)
+        self._serve(session)
         return session.id
 
     def attach(self, session_id: str) -> None:
@@ -228,6 +229,16 @@ class App:
         wished = self.options.mode
         if wished and wished != session.state.mode:
             self.log.put(session.stream, SetMode(mode=wished).model_dump_json())
+        self._serve(session)
+
+    def _serve(self, session: Session) -> None:
+        if route := self.options.route:
+            check_route(route, self.turns.catalogue)
+            self.log.put(session.stream, SetRoute(route=route).model_dump_json())
+        intent = self.options.intent
+        if intent and intent != session.state.intent:
+            self.intents.check_selectable(intent)
+            self.log.put(session.stream, SelectIntent(intent_id=intent).model_dump_json())
         self._serving.serve(session)
 
     def detach(self, session_id: str) -> None:
@@ -273,8 +284,8 @@ class App:
             raise UsageProblem(
                 "This holds characters that are no text (half of a surrogate pair). Leave them out."
             ) from error
-        if isinstance(command, SendMessage):
-            self.turns.catalogue.find(command.route)
+        if isinstance(command, SendMessage | SetRoute):
+            check_route(command.route, self.turns.catalogue)
         if isinstance(command, SendMessage) and (problem := too_many(command.images)):
             raise UsageProblem(f"{problem[:1].upper()}{problem[1:]} Send them in several.")
         if isinstance(command, SendMessage | RunCommand | RunAll):
@@ -283,30 +294,11 @@ class App:
         self.attach(session_id)
         self.log.put(session_stream(session_id), data)
 
-    async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[Recorded | Delta, None]:
+    def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[Recorded | Delta, None]:
         """Events after a sequence number, then everything as it happens, for ever."""
         if after > (last := self._head(session_id).seq):
             raise UsageProblem(f"Session {session_id} has {last} events: there is none after {after}.")
-        reader = Session(self.log, session_id)
-        seq, offsets = after, dict[tuple[str, str], int]()
-        while True:
-            ticket = self.bell.ticket()
-            attachment = self._serving.get(session_id)
-            ours = attachment.session if attachment and attachment.session.held else None
-            if ours is None or ours.seq > seq:
-                for one in (found := reader.read_after(seq, PAGE)):
-                    seq = one.seq
-                    forget(offsets, one.event)
-                    yield one
-                if found:
-                    continue
-            if attachment and attachment.failure:
-                raise attachment.failure
-            new = ours.live.since(offsets) if ours else stored_since(self.log, reader.stream, offsets)
-            for delta in (deltas := list(new)):
-                yield delta
-            if not deltas:
-                await ticket.wait()
+        return follow(self.log, self._serving, self.bell, session_id, after)
 
     def warm(self, session_id: str = "") -> None:
         """Let a slow model get ready while the user types; the next message ends it."""
@@ -318,24 +310,12 @@ class App:
         session = Session(self.log, session_id).load() if session_id else None
         return await self.answerers.choice(session)
 
-    def preview_proposal(self, document: "Document") -> str:
-        """The diffs of a proposal; raises PathProblem where it would be refused."""
-        from handrail.tools.proposing import preview, proposed
+    @property
+    def proposals(self) -> "Proposals":
+        """Changes that anybody wrote: what they would do, and doing it."""
+        from handrail.engine.proposals import Proposals
 
-        return preview(proposed(self.workspace, document).edits)
-
-    async def apply_proposal(
-        self, document: "Document", *, title: str, word: "Word | None", heard: "Heard" = lambda _: None
-    ) -> ToolFinished:
-        """How it ended; `word` asks the user what has to be asked, None: nobody is there.
-
-        `heard` takes what hooks said.
-        """
-        from handrail.engine.proposals import apply_proposal
-
-        return await apply_proposal(
-            self.log, self.workspace, document, title=title, word=word, hooks=self._hooks, heard=heard
-        )
+        return Proposals(self.log, self.workspace, self._intents, self.options.intent, self._hooks)
 
     @property
     def history(self) -> "History":

@@ -101,6 +101,7 @@ def _prepare(
         intent=origin.intent,
         intent_id=origin.intent_id or session.state.intent,
         mutation_class=origin.mutation_class,
+        mutation_problem=origin.mutation_problem,
         todos=origin.todos,
         request_id=origin.request_id or (session.state.turn.last_request if session.state.turn else ""),
     )

@@ -50,6 +50,8 @@ class Origin(Record):
     intent_id: str = ""
     """Empty: the one that is active in the session."""
     mutation_class: str = ""
+    mutation_problem: str = ""
+    """Why a declared refactor counts as none, or was not checked."""
     request_id: str = ""
     """Empty: the last request to the model of the turn."""
     todos: tuple[str, ...] = ()

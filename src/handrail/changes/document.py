@@ -70,6 +70,8 @@ class Document(Value):
     changes: Annotated[tuple[Change, ...], Field(min_length=1, max_length=MOST_CHANGES)]
     summary: str = ""
     """What they are for, in a sentence."""
+    mutation_class: Literal["", "AST_REFACTOR", "INTENT_EVOLUTION"] = ""
+    """Whether behaviour is kept; that is checked."""
 
 
 def read_document(data: bytes) -> Document:

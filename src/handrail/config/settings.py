@@ -70,6 +70,18 @@ class CommandSettings(Value):
     """What a command that you run from an answer writes goes to the model, which answers to it."""
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class RouterSettings(Value):
+    """How sure a model must be of where a message goes."""
+
+    clarify_below: Share = 0.45
+    """Below this, you are asked."""
+    act_above: Share = 0.70
+    """Up to this, a message that names nothing gets an answer, and nothing is done."""
+
+
 class ContextSettings(Value):
     notes_chars: Annotated[int, Field(ge=0)] = 16_000
     """How much of AGENTS.md and the like the model is shown."""
@@ -101,10 +113,13 @@ class Settings(Value):
     """All settings, after every layer has spoken."""
 
     mode: Mode = "ask"
+    auto_route: bool = True
+    """Whether a message that only asks is answered without touching anything; off: all of them are work."""
     models: ModelSettings = section()
     limits: LimitSettings = section()
     retries: RetrySettings = section()
     commands: CommandSettings = section()
+    router: RouterSettings = section()
     context: ContextSettings = section()
     storage: StorageSettings = section()
     git: GitSettings = section()

@@ -13,6 +13,9 @@ from handrail.config.settings import Settings, keys
 from handrail.config.toml_lines import KeyPath
 from handrail.protocol.errors import ConfigProblem
 
+SWITCHES = {"on": (True,), "yes": (True,), "off": (False,), "no": (False,)}
+"""Words for true and false in the environment and on the command line."""
+
 
 def check(data: Mapping[str, Any], place: Callable[[KeyPath], str]) -> Settings:
     """The settings that `data` says, the rest at their defaults; `place` tells where a key is written."""
@@ -38,7 +41,8 @@ def check(data: Mapping[str, Any], place: Callable[[KeyPath], str]) -> Settings:
 
 def from_text(key: str, text: str, place: str = "") -> Any:
     """The value that a person means by `text` for this key: `3` is a number where one is wanted."""
-    readings = [text, *_as_toml(text), tuple(part.strip() for part in text.split(",") if part.strip())]
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    readings = [text, *_as_toml(text), *SWITCHES.get(text.strip().lower(), ()), parts]
     for reading in readings:
         try:
             check(nested({key: reading}), lambda _: place)
@@ -46,7 +50,7 @@ def from_text(key: str, text: str, place: str = "") -> Any:
             continue
         return frozen(reading)
     # None fits: the reading as TOML, where there is one, gives the most telling error.
-    check(nested({key: readings[1] if len(readings) > 2 else text}), lambda _: place)
+    check(nested({key: (*_as_toml(text), text)[0]}), lambda _: place)
     raise AssertionError(f"{key} was refused and then accepted")
 
 
@@ -106,7 +110,7 @@ def _suggestion(path: KeyPath) -> str:
     if ranked and _likeness(key, ranked[0]) >= 0.7:
         return f"did you mean {ranked[0]!r}?"
     siblings = [known for known in ranked if known.split(".")[:-1] == list(path[:-1])]
-    return f"known here: {', '.join(sorted(siblings or ranked))}"
+    return f"known here: {', '.join(sorted(set(siblings or ranked)))}"
 
 
 def _known(path: KeyPath) -> Iterable[str]:

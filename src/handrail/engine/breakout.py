@@ -81,7 +81,7 @@ def decide(run: RunState, message: str) -> Decision:
 
 
 def _pending(run: RunState, message: str) -> Decision:
-    number = _number(message)
+    number = whole_number(message)
     if number == STAY or denies(message):  # before the other: "no, don't exit" holds both
         return Resume("" if number or _only(message, DENIALS) else message)
     asked = run.leaving.message if run.leaving else ""
@@ -97,7 +97,7 @@ def _paused(run: RunState, message: str) -> Decision:
     if _is_exit(run, message) or leaves(message):
         return Confirm()
     choices = run.pause.choices if run.pause else ()
-    number = _number(message)
+    number = whole_number(message)
     if number and number <= len(choices):
         chosen = choices[number - 1]
         return Resume(chosen.text, again=chosen.then == "again")
@@ -121,7 +121,7 @@ def confirms(message: str) -> bool:
 
 
 def _is_exit(run: RunState, message: str) -> bool:
-    return bool(run.pause) and _number(message) == (run.pause.exit if run.pause else 0)
+    return bool(run.pause) and whole_number(message) == (run.pause.exit if run.pause else 0)
 
 
 def _bare(run: RunState, message: str) -> bool:
@@ -141,7 +141,7 @@ def _content(words: str) -> str:
     return FILLERS.sub(" ", words).strip(" '")
 
 
-def _number(message: str) -> int:
+def whole_number(message: str) -> int:
     """A number that is the whole message; 0 where it is not."""
     found = NUMBER.fullmatch(message.strip())
     return int(found[1]) if found else 0

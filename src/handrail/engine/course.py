@@ -11,6 +11,8 @@ from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.ends import broken_off
 from handrail.engine.pipeline.stages import Means, Stages, Work
 from handrail.engine.pipeline.walker import Walked, Walker, begun
+from handrail.engine.routing.beginning import pipeline_of
+from handrail.engine.routing.gates import Thresholds
 from handrail.engine.side_call import SideCall
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import LostHold
@@ -21,14 +23,22 @@ from handrail.sessions.state import State
 from handrail.sessions.turn_state import TurnState
 
 ASKED = Ending("waiting", "You are asked whether to leave the run.")
+CLARIFIES = Ending("waiting", "You are asked what you want.")
 LEFT = Ending("answered", "You have left the run; what it found is kept. Say what you want next.")
 
 
 class Course:
     """Where one turn goes. All it knows is in the session's state, so any process can go on with it."""
 
-    def __init__(self, means: Means, side: SideCall, said: Callable[[SendMessage, State], Taken]) -> None:
+    def __init__(
+        self,
+        means: Means,
+        side: SideCall,
+        said: Callable[[SendMessage, State], Taken],
+        thresholds: Thresholds,
+    ) -> None:
         """`said` makes a message of the turn, with all that the model is shown with it."""
+        self._thresholds = thresholds
         self._means = means
         self._session = means.session
         self._side = side
@@ -40,11 +50,34 @@ class Course:
         if state.run is None and state.paused and state.paused.run_id == self._turn.run_id:
             if ended := await self._heeded(state.paused):
                 return ended
+        elif state.run is None and self._turn.unrouted:
+            if asked := await self._routed():
+                return asked
         elif state.run is None:  # the turn was begun by a Handrail that had no runs
             self._session.append(*begun(self._catalogue.find(""), self._turn.turn_id, ""))
         pipeline = self._catalogue.find(self._run.pipeline)
         stages = Stages(self._means, work, reached)
         return await Walker(self._session, self._catalogue, pipeline, stages).walk()
+
+    async def _routed(self) -> Walked | None:
+        """Let a model say where the message goes; the end of the turn where the user is asked instead."""
+        from handrail.engine.routing.asking import route_by_model
+
+        message = self._message
+        routed = await route_by_model(
+            message.text,
+            self._turn.turn_id,
+            side=self._side,
+            secrets=self._means.secrets,
+            earlier=[entry for entry in self._session.transcript if entry.seq < self._turn.message_seq],
+            thresholds=self._thresholds,
+        )
+        if not routed.route:
+            return Walked(CLARIFIES, [routed], ())
+        self._session.append(routed)
+        pipeline = pipeline_of(routed.route, self._catalogue)
+        self._session.append(*begun(pipeline, self._turn.turn_id, message.text))
+        return None
 
     async def _heeded(self, run: RunState) -> Walked | None:
         """How the turn ends with what was said to the paused run; None where there is more to do."""

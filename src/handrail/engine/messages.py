@@ -38,9 +38,19 @@ class Messages(NamedTuple):
     model: Model | None
 
     def taken(
-        self, command: SendMessage, state: State, turn_id: str, *, steering: bool, run_id: str = ""
+        self,
+        command: SendMessage,
+        state: State,
+        turn_id: str,
+        *,
+        steering: bool,
+        run_id: str = "",
+        told: str = "",
     ) -> Taken:
-        """The message with all that goes with it; `run_id` is that of a paused run which it is a word to."""
+        """The message with all that goes with it; `run_id` is that of a paused run which it is a word to.
+
+        `told` is what the model has to know to understand it.
+        """
         bare = steering or bool(run_id)
         can = self.model.capabilities if self.model else Capabilities(images=True)
         cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
@@ -64,7 +74,7 @@ class Messages(NamedTuple):
             turn_id=turn_id,
             text=command.text,
             attached="\n\n".join(
-                part for part in (attached.text, again.text, mapped.text, known, runs.text, now) if part
+                part for part in (attached.text, again.text, mapped.text, known, runs.text, now, told) if part
             ),
             files=files,
             gone=again.gone,

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail import __version__
 from handrail.changes.document import Document
@@ -23,9 +23,10 @@ from handrail.protocol.values import ToolCall
 from handrail.sessions.handle import Session, recorded
 from handrail.storage.log import Log
 from handrail.tools.gate import Gate
-from handrail.tools.proposing import PROPOSAL, ProposalTools
+from handrail.tools.proposing import PROPOSAL, ProposalTools, preview, proposed
 from handrail.tools.secrets import find_secrets
 from handrail.workspace.files import Workspace
+from handrail.workspace.intents.intent_file import IntentFile
 
 if TYPE_CHECKING:
     from handrail.tools.hooks import Hooks
@@ -54,41 +55,56 @@ class ByWord:
         return QuestionAnswered(question_id=asked.question_id, answer="", by="nobody")
 
 
-async def apply_proposal(
-    log: Log,
-    workspace: Workspace,
-    document: Document,
-    *,
-    title: str,
-    word: Word | None,
-    hooks: Sequence[Hook] = (),
-    heard: Heard = lambda _: None,
-) -> ToolFinished:
-    """How the call ended; its session has this title. Handing a proposal in is saying yes to it."""
-    session = Session(log, new_id("s"))
-    session.try_hold()
-    started = SessionStarted(
-        session_id=session.id, workspace=str(workspace.root), version=__version__, mode="edit"
-    )
-    session.append(started, SessionRenamed(title=title))
-    try:
-        gate = Gate(
-            session,
-            workspace,
-            ProposalTools(),
-            ByWord(session, word),
-            answerable=word is not None,
-            hooks=_hooks(hooks, session, workspace),
+class Proposals(NamedTuple):
+    """The proposals of one workspace."""
+
+    log: Log
+    workspace: Workspace
+    intents: IntentFile
+    intent: str = ""
+    """Id of the one that they belong to."""
+    hooks: Sequence[Hook] = ()
+
+    def preview(self, document: Document) -> str:
+        """The diffs of a proposal; raises PathProblem where it would be refused."""
+        return preview(proposed(self.workspace, document).edits)
+
+    async def apply(
+        self, document: Document, *, title: str, word: Word | None, heard: Heard = lambda _: None
+    ) -> ToolFinished:
+        """How it ended, in a session of this title. Handing a proposal in is saying yes to it.
+
+        `word` asks the user what has to be asked, None: nobody is there. `heard` takes what hooks said.
+        """
+        session = Session(self.log, new_id("s"))
+        session.try_hold()
+        started = SessionStarted(
+            session_id=session.id, workspace=str(self.workspace.root), version=__version__, mode="edit"
         )
-        call = ToolCall(id=new_id("call"), name=PROPOSAL, arguments=document.model_dump(mode="json"))
-        await gate.run(call, turn_id="")
-        events = [recorded(row).event for row in log.read(session.stream)]
-        for event in events:
-            if isinstance(event, HookSpoke):
-                heard(event)
-        return _end(events)
-    finally:
-        session.release()
+        session.append(started, SessionRenamed(title=title))
+        if self.intent:
+            from handrail.engine.intents import selection
+
+            session.append(*selection(session, self.intents, self.intent))
+        try:
+            gate = Gate(
+                session,
+                self.workspace,
+                ProposalTools(),
+                ByWord(session, word),
+                answerable=word is not None,
+                intents=self.intents,
+                hooks=_hooks(self.hooks, session, self.workspace),
+            )
+            call = ToolCall(id=new_id("call"), name=PROPOSAL, arguments=document.model_dump(mode="json"))
+            await gate.run(call, turn_id="")
+            events = [recorded(row).event for row in self.log.read(session.stream)]
+            for event in events:
+                if isinstance(event, HookSpoke):
+                    heard(event)
+            return _end(events)
+        finally:
+            session.release()
 
 
 def _hooks(hooks: Sequence[Hook], session: Session, workspace: Workspace) -> "Hooks | None":

@@ -16,7 +16,7 @@ from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.walker import begun
-from handrail.engine.routing.beginning import WORK, Way, way_of
+from handrail.engine.routing.beginning import WORK, Way, pipeline_of, way_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
 from handrail.models.base import Model
 from handrail.protocol.commands import (
@@ -321,7 +321,7 @@ class Runner:
         """The run that a message begins; none where a model is asked first which one that is."""
         if not way.route:
             return []
-        run = begun(self.maker.catalogue.going(way.route), turn_id, way.routed.message if way.routed else text)
+        run = begun(pipeline_of(way.route, self.maker.catalogue), turn_id, text)
         return [way.routed, *run] if way.routed else run
 
     def _message(

@@ -28,6 +28,8 @@ from handrail.engine.limits import Limits
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.stages import Means, affording
+from handrail.engine.routing.beginning import AUTO, WORK
+from handrail.engine.routing.gates import Thresholds
 from handrail.engine.side_call import SideCall
 from handrail.engine.turn import Turn
 from handrail.models.base import Deadlines, Model, UserTurn
@@ -36,7 +38,7 @@ from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import Event, TurnStarted, UserMessage
 from handrail.protocol.values import Mode, Role, Usage
 from handrail.sessions.handle import Session
-from handrail.sessions.state import Cut
+from handrail.sessions.state import Cut, State
 from handrail.sessions.storage_use import prune_when_full
 from handrail.sessions.transcript import Said
 from handrail.tools.background_commands import BackgroundCommands
@@ -92,6 +94,7 @@ class Turns:
         self.map = repository_map
         self.answerable = answerable
         self.catalogue = catalogue
+        self.usual_route = AUTO if settings.auto_route else WORK
 
     def _keep(self, entry: str) -> None:
         """Put an entry on the user's list of allowed commands, for the turns to come and for good."""
@@ -195,7 +198,12 @@ class Turns:
             ),
             compacting=self._compacting(session, models, prompt, stored, side),
             stored=stored,
-            course=Course(means, side, partial(self._said, session, models[0])),
+            course=Course(
+                means,
+                side,
+                partial(self._said, models[0]),
+                Thresholds(self._settings.router.clarify_below, self._settings.router.act_above),
+            ),
             settle=partial(self.commit, session),
             intents=lambda: self._intent_words(session.state.intent),
             hooks=hooks,
@@ -235,11 +243,10 @@ class Turns:
         role: Role = "main" if fast is models[0] else "fast"
         return SideCall(session, fast, role, price)
 
-    def _said(self, session: Session, model: Model, command: SendMessage) -> Taken:
+    def _said(self, model: Model, command: SendMessage, state: State) -> Taken:
         """A message of the turn that runs."""
-        turn_id = session.state.turn.turn_id if session.state.turn else ""
-        messages = Messages(self._workspace, self.map, model)
-        return messages.taken(command, session.state, turn_id, steering=False)
+        turn_id = state.turn.turn_id if state.turn else ""
+        return Messages(self._workspace, self.map, model).taken(command, state, turn_id, steering=False)
 
     def _compacting(
         self, session: Session, models: Sequence[Model], prompt: Prompt, stored: Stored, side: SideCall

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from handrail.protocol.family import Family
 from handrail.protocol.ids import new_id
+from handrail.protocol.routing import Where
 from handrail.protocol.values import AttachedImage, Mode, Role, Value
 
 LONGEST_COMMAND = 16_000
@@ -26,7 +27,9 @@ class SendMessage(Value):
     attempts: int = Field(default=1, ge=1, le=20)
     """How many fresh answers may be tried against the check, each from the same starting files."""
     route: str = ""
-    """The pipeline that it runs through; empty: the usual one. A paused run gets it whatever this says."""
+    """The pipeline that it runs through, or `auto`; empty: the session's. A paused run gets it anyway."""
+    selection: Where | None = None
+    """What the user picked of the options that a question offered them."""
 
 
 class Cancel(Value):
@@ -87,6 +90,13 @@ class RunAll(Value):
 class SetMode(Value):
     type: Literal["set_mode"] = "set_mode"
     mode: Mode
+
+
+class SetRoute(Value):
+    """Send the session's messages to this pipeline; `auto`: to the one that fits."""
+
+    type: Literal["set_route"] = "set_route"
+    route: str
 
 
 class SetModel(Value):
@@ -187,6 +197,7 @@ Command = Annotated[
     | RunAll
     | SetMode
     | SetModel
+    | SetRoute
     | SelectIntent
     | Rename
     | Delete

@@ -39,6 +39,7 @@ from handrail.protocol.values import Kept, Mode, Role, Todo, Usage
 from handrail.sessions.background import Background
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.fold import Fold
+from handrail.sessions.routes import Routes
 from handrail.sessions.run_state import Runs, RunState
 from handrail.sessions.todo_completions import Completions
 from handrail.sessions.trace_chain import TraceChain
@@ -139,6 +140,7 @@ class State(Fold):
     """What hooks of the session's start told the model; None: they have not run here."""
     background: Background = Background()
     runs: Runs = Runs()
+    routes: Routes = Routes()
     files_before: FilesSeen | None = None
     """What the model had been shown when a turn began that starts afresh with each attempt."""
 
@@ -176,6 +178,7 @@ class State(Fold):
         self.files.apply(recorded.event, self.turns)
         self.background.apply(recorded)
         self.runs.apply(recorded)
+        self.routes.apply(recorded.event)
         for family in (
             self._turns,
             self._attempts,
@@ -210,6 +213,7 @@ class State(Fold):
                     attempts=event.attempts,
                     message_seq=recorded.seq - 1,
                     run_id=event.run_id,
+                    unrouted=event.unrouted,
                 )
             case TurnFinished():
                 self.turn = None

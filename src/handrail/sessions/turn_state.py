@@ -71,6 +71,7 @@ class TurnState(Fold):
     """Where the message that began the turn stands in the log."""
     run_id: str = ""
     """The paused run that the message was a word to."""
+    unrouted: bool = False
     made: list[ChangePrepared] = []
     """Changes made since the attempt began."""
     steps: int = 0

@@ -3,24 +3,32 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
 from handrail.changes.forms import Delete, Form, Lines, Move, Patch, Replace, Whole
 from handrail.changes.items import Edits, LineItems, edits_of, line_edits_of
+from handrail.models.base import ToolSpec
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import Event
 from handrail.protocol.values import SHOWN_DIGITS, Value
 from handrail.tools.base import About, Outcome, Tool, Work
 from handrail.tools.diagnosing import Diagnosing
+from handrail.tools.schema import Unsaid, schema_of
 from handrail.tools.secrets import Secrets
 from handrail.workspace.places import Place
 
 if TYPE_CHECKING:
     from handrail.changes.change_set import FileEdit
     from handrail.changes.proposal import Proposed
+    from handrail.tools.mutation import Classified
 
+MutationClass = Annotated[
+    Literal["", "AST_REFACTOR", "INTENT_EVOLUTION"],
+    Field(description="AST_REFACTOR: behaviour is kept, and that is checked"),
+    Unsaid(),
+]
 TodoId = Annotated[str, Field(description="id of the todo this completes")]
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 DONE = {"create": "Created", "update": "Changed", "delete": "Deleted", "move": "Moved"}
@@ -30,12 +38,16 @@ class ChangingArguments(Value):
     path: str
     base_hash: str = ""
     todo: str = ""
+    mutation_class: Annotated[Literal["", "AST_REFACTOR", "INTENT_EVOLUTION"], Unsaid()] = ""
+    intent_id: Annotated[str, Unsaid()] = ""
+    """The active intent; nothing is done for another one."""
 
 
 class EditArguments(ChangingArguments):
     # Said once: a model is told of all tools together, and in few bytes.
     base_hash: Annotated[str, Field(description="hash shown by read")] = ""
     todo: TodoId = ""
+    mutation_class: MutationClass = ""
     edits: Edits = ()
     lines: Annotated[LineItems, Field(description="instead of edits: by line numbers")] = ()
 
@@ -92,6 +104,7 @@ class Changing(Tool[Changes]):
         proposed = self._proposed(arguments, work)
         edit = self._edit(proposed)
         notes = await diagnostics(self.diagnosing, proposed, work)
+        mutation = await mutation_of([arguments], proposed, work)
         # Without a wait from here on, a cancelled turn finds the change made and recorded, or not begun.
         if proposed.confirm and not work.confirmed:
             raise PathProblem(f"{proposed.confirm}. Only the user can allow it.", "large_loss", edit.path)
@@ -99,12 +112,17 @@ class Changing(Tool[Changes]):
         change_set = ChangeSet(
             proposed.edits,
             Origin(
-                work.turn_id, work.call_id, model=turn.model if turn else "", todos=todos_of([arguments.todo])
+                work.turn_id,
+                work.call_id,
+                model=turn.model if turn else "",
+                mutation_class=mutation.mutation_class,
+                mutation_problem=mutation.problem,
+                todos=todos_of([arguments.todo]),
             ),
             hard_links_agreed=work.decided.links > 1,
         )
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
-        return outcome_of(edit, applied, notes=notes)
+        return outcome_of(edit, applied, notes=notes, mutation=mutation)
 
     def _proposed(self, arguments: Changes, work: Work) -> "Proposed":
         from handrail.changes.proposal import propose
@@ -120,6 +138,7 @@ class Changing(Tool[Changes]):
         """What the arguments ask of `changes`; raises PathProblem where they name a link, not a file."""
         from handrail.changes.proposal import refuse_link
 
+        refuse_other_intent(arguments, work)
         form = self.form(arguments, work.decided)
         if isinstance(form, Delete | Move):
             refuse_link(work.workspace, arguments.path)
@@ -130,6 +149,10 @@ class Changing(Tool[Changes]):
     def _edit(self, proposed: "Proposed") -> "FileEdit":
         (edit,) = proposed.edits
         return edit
+
+    def bound_spec(self) -> ToolSpec:
+        """The tool as a model is told of it where work belongs to intents."""
+        return ToolSpec(self.name, self.description, schema_of(self.arguments, told=("mutation_class",)))
 
 
 def todos_of(named: Sequence[str]) -> tuple[str, ...]:
@@ -149,6 +172,22 @@ def refuse_marks(edit: "FileEdit", secrets: Secrets) -> None:
             )
 
 
+def refuse_other_intent(arguments: ChangingArguments, work: Work) -> None:
+    """Raises PathProblem where a call is for another intent than the active one."""
+    active = work.session.state.intent
+    if arguments.intent_id and arguments.intent_id != active:
+        now = f"{active} is active" if active else "no intent is active"
+        message = f"The call is for intent {arguments.intent_id[:80]}, and {now}. Select it first."
+        raise PathProblem(message, "invalid_arguments", work.decided.path)
+
+
+async def mutation_of(given: Sequence[ChangingArguments], proposed: "Proposed", work: Work) -> "Classified":
+    """What the change counts as; nothing in a workspace without intents, unless somebody declared it."""
+    from handrail.tools.mutation import classify
+
+    return await classify([each.mutation_class for each in given], proposed.edits, work.workspace)
+
+
 async def diagnostics(diagnosing: Diagnosing | None, proposed: "Proposed", work: Work) -> Mapping[str, str]:
     """What is to be told of the files as the edits will leave them, by path."""
     if diagnosing is None:
@@ -160,10 +199,17 @@ async def diagnostics(diagnosing: Diagnosing | None, proposed: "Proposed", work:
 
 
 def outcome_of(
-    edit: "FileEdit", *facts: Event, shown: bool = True, notes: Mapping[str, str] = NO_NOTES
+    edit: "FileEdit",
+    *facts: Event,
+    shown: bool = True,
+    notes: Mapping[str, str] = NO_NOTES,
+    mutation: "Classified | None" = None,
 ) -> Outcome:
     """How a call ends whose edit was made, with the facts that are committed with its end."""
     summary, content = _summary(edit), _content(edit)
+    if mutation and mutation.told:
+        summary = f"{summary}, {mutation.problem or 'refactor'}"
+        content = f"{content}\n{mutation.told}"
     if note := notes.get(edit.destination or edit.path):
         summary, content = f"{summary}, with new problems", f"{content}\n{note}"
     return Outcome(summary, content, shown=edit.diff.text if shown else "", events=facts)

@@ -13,6 +13,7 @@ from handrail.changes.shown import Shown
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import Mode
 from handrail.tools.base import About, Outcome, Tool, Work
+from handrail.tools.mutation import classify
 from handrail.workspace.files import Workspace
 from handrail.workspace.places import Place
 
@@ -44,11 +45,20 @@ class ApplyProposal(Tool[Document]):
         found = proposed(work.workspace, arguments, decided(arguments, work))
         if found.confirm and not work.confirmed:
             raise PathProblem(f"{found.confirm}. Only the user can allow it.", "large_loss")
-        origin = Origin(work.turn_id, work.call_id, by="user", intent=arguments.summary)
+        mutation = await classify([arguments.mutation_class], found.edits, work.workspace)
+        origin = Origin(
+            work.turn_id,
+            work.call_id,
+            by="user",
+            intent=arguments.summary,
+            mutation_class=mutation.mutation_class,
+            mutation_problem=mutation.problem,
+        )
         links = max(place.links for place in (work.decided, *work.others))
         change_set = ChangeSet(found.edits, origin, hard_links_agreed=links > 1)
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
         counts = f"{len(found.edits)} files, +{change_set.added} -{change_set.removed}"
+        counts += f", {mutation.problem or 'refactor'}" if mutation.told else ""
         return Outcome(counts, applied.change_id, shown=preview(found.edits), events=(applied,))
 
 

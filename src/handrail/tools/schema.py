@@ -4,6 +4,7 @@ Every start needs those of all tools, so they are read off the fields: pydantic 
 and take ten times as long. A test compares both.
 """
 
+from collections.abc import Collection
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
@@ -12,12 +13,26 @@ from pydantic.types import Strict
 
 from handrail.protocol.values import Value
 
+
+class Unsaid:
+    """Marks a field that a model may give and is not told of, unless somebody asks for it by name."""
+
+    def __get_pydantic_json_schema__(self, _core: Any, _handler: Any) -> Any:
+        from pydantic_core import PydanticOmit
+
+        raise PydanticOmit
+
+
 PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-def schema_of(arguments: type[Value]) -> dict[str, Any]:
-    """The schema with nested values inlined, and without titles and defaults."""
-    fields = arguments.model_fields
+def schema_of(arguments: type[Value], told: Collection[str] = ()) -> dict[str, Any]:
+    """The schema, nested values inlined, without titles and defaults; `told` are unsaid fields to say."""
+    fields = {
+        name: field
+        for name, field in arguments.model_fields.items()
+        if name in told or not any(isinstance(each, Unsaid) for each in field.metadata)
+    }
     schema: dict[str, Any] = {"properties": {name: _field(field) for name, field in fields.items()}}
     if required := [name for name, field in fields.items() if field.is_required()]:
         schema["required"] = required
@@ -47,7 +62,7 @@ def _type(annotation: Any) -> dict[str, Any]:
 
 def _limit(limit: Any, *, array: bool) -> dict[str, Any]:
     match limit:
-        case Strict():
+        case Strict() | Unsaid():
             return {}
         case Ge(ge=least):
             return {"minimum": least}

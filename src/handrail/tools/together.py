@@ -15,6 +15,7 @@ from handrail.tools.editing import (
     Changing,
     ChangingArguments,
     diagnostics,
+    mutation_of,
     outcome_of,
     refuse_marks,
     todos_of,
@@ -80,13 +81,21 @@ class ChangeTogether(Tool[Value]):
         """Make the changes; what came of each call. The fact that they were made goes with the first."""
         proposed = self._proposed(work)
         notes = await diagnostics(self._members[0].tool.diagnosing, proposed, work)
+        mutation = await mutation_of([member.arguments for member in self._members], proposed, work)
         # Without a wait from here on, a cancelled turn finds the changes made and recorded, or not begun.
         if proposed.confirm and not work.confirmed:
             raise PathProblem(f"{proposed.confirm}. Only the user can allow it.", "large_loss")
         turn = work.session.state.turn
         change_set = ChangeSet(
             proposed.edits,
-            Origin(work.turn_id, work.call_id, model=turn.model if turn else "", todos=self._todos()),
+            Origin(
+                work.turn_id,
+                work.call_id,
+                model=turn.model if turn else "",
+                mutation_class=mutation.mutation_class,
+                mutation_problem=mutation.problem,
+                todos=self._todos(),
+            ),
             hard_links_agreed=any(place.links > 1 for place in (work.decided, *work.others)),
         )
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
@@ -95,7 +104,8 @@ class ChangeTogether(Tool[Value]):
         for member in self._members:
             edit = left[member.work.decided.path]
             facts = () if told else (applied,)
-            told.append(outcome_of(edit, *facts, shown=not _is_told(edit, told), notes=notes))
+            shown = not _is_told(edit, told)
+            told.append(outcome_of(edit, *facts, shown=shown, notes=notes, mutation=mutation))
         return told
 
     def _todos(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from handrail.protocol.values import Mode
 from handrail.tools.background_commands import BackgroundCommands
 from handrail.tools.base import Tool
 from handrail.tools.diagnosing import Diagnosing
-from handrail.tools.editing import ApplyDiff, DeleteFile, EditFile, MoveFile, WriteFile
+from handrail.tools.editing import ApplyDiff, Changing, DeleteFile, EditFile, MoveFile, WriteFile
 from handrail.tools.fetching import Fetch
 from handrail.tools.finding import Glob, ListFolder, Search
 from handrail.tools.following import Background
@@ -28,6 +28,7 @@ class Toolbox:
         sandbox = sandbox or Sandbox()
         self._intents = intents
         self._for_intents: dict[str, Tool[Any]] = {}
+        self._bound_specs: dict[str, ToolSpec] = {}
         self.background = BackgroundCommands()
         self.run_tool = Run(sandbox, self.background)
         diagnosing = Diagnosing(sandbox)
@@ -60,7 +61,8 @@ class Toolbox:
 
     def specs(self, mode: Mode) -> tuple[ToolSpec, ...]:
         """What a model is told in a mode."""
-        return tuple(self._specs[name] for name in self.names(mode))
+        specs = self._specs | self._bound_specs if self._intent_tools() else self._specs
+        return tuple(specs[name] for name in self.names(mode))
 
     def _intent_tools(self) -> dict[str, Tool[Any]]:
         if self._intents is None or self._intents.now() is None:
@@ -71,4 +73,6 @@ class Toolbox:
             tools: list[Tool[Any]] = [SelectIntent(self._intents), RequestScope(self._intents)]
             self._for_intents = {tool.name: tool for tool in tools}
             self._specs |= {tool.name: tool.spec() for tool in tools}
+            changing = [tool for tool in self._tools.values() if isinstance(tool, Changing)]
+            self._bound_specs = {tool.name: tool.bound_spec() for tool in changing}
         return self._for_intents

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handrail.engine.routing.decision import RouterDecision, Where
+from handrail.protocol.routing import RouterDecision, Where
 from handrail.engine.routing.gates import (
     ASK_BACK,
     Thresholds,

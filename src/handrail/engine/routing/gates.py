@@ -12,8 +12,8 @@ else                                    -> as decided
 
 from typing import NamedTuple
 
-from handrail.engine.routing.decision import Option, RouterDecision, Where
 from handrail.engine.routing.rules import Sign
+from handrail.protocol.routing import Option, RouterDecision, Where
 
 SURE = 1.0
 ASK_BACK = "Do you want an answer, or something done?"

@@ -27,6 +27,11 @@ def session_option(command: Decorated) -> Decorated:
     )(command)
 
 
+def intent_option(command: Decorated) -> Decorated:
+    """--intent, for what writes."""
+    return click.option("--intent", metavar="ID", help="The intent that what is done belongs to.")(command)
+
+
 def deciding_options(command: Decorated) -> Decorated:
     """For taking changes back: looking only, and the user's word on files that others changed since."""
     command = click.option(
@@ -49,6 +54,10 @@ def turn_options(command: Decorated) -> Decorated:
     command = click.option(
         "--mode", type=click.Choice(get_args(Mode)), help="What may be done without asking."
     )(command)
+    command = click.option(
+        "--route", metavar="ROUTE", help="Where messages go: auto, agent, chat, or an agent's name."
+    )(command)
+    command = intent_option(command)
     command = click.option("--model", metavar="NAME", help="The model, as connection/name.")(command)
     return workspace_option(command)
 
@@ -59,12 +68,15 @@ def options_for(given: dict[str, Any], *, answerable: bool = False) -> "Options"
 
     inherited = click.get_current_context().find_root().params
     values = {
-        name: given.get(name) or inherited.get(name) for name in ("workspace", "model", "mode", "allow")
+        name: given.get(name) or inherited.get(name)
+        for name in ("workspace", "model", "mode", "route", "intent", "allow")
     }
     return Options(
         workspace=folder(values["workspace"] or "."),
         model=values["model"] or "",
         mode=values["mode"],
+        route=values["route"] or "",
+        intent=values["intent"] or "",
         allow=tuple(values["allow"] or ()),
         answerable=answerable,
         trust=bool(given.get("trust")),

@@ -5,6 +5,7 @@ from handrail.interfaces.cli.batches import batch_lines
 from handrail.interfaces.cli.figures import duration, tokens, usd
 from handrail.interfaces.cli.going_back import outcome
 from handrail.interfaces.cli.hook_lines import hook_lines
+from handrail.interfaces.cli.route_lines import route_lines
 from handrail.interfaces.cli.styles import (
     ACCENT,
     BAD,
@@ -48,6 +49,8 @@ from handrail.protocol.events import (
     RequestFailed,
     RewindRefused,
     Rewound,
+    Routed,
+    RouteSet,
     SessionDeleted,
     SessionHooked,
     SessionRenamed,
@@ -102,6 +105,8 @@ def other_event(event: Event, width: int) -> list[Line]:
             return note(event.background_id, f"{event.command}: {event.summary}", width, style)
         case IntentSelected(by="user"):
             return intent_selected(event, width)
+        case Routed() | RouteSet():
+            return route_lines(event, width)
         case HookSpoke() | SessionHooked():
             return hook_lines(event, width)
         case BatchStep() | BatchDecided() | BatchFinished():

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from handrail.interfaces.cli import slash_background, slash_changes, slash_intent
+from handrail.interfaces.cli import slash_background, slash_changes, slash_intent, slash_route
 from handrail.interfaces.cli.figures import tokens, usd
 from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.options import file_named
@@ -106,12 +106,12 @@ async def show_todos(talk: "Conversation", argument: str) -> None:
 
 async def go_on(talk: "Conversation", argument: str) -> None:
     need_session(talk)
-    await talk.send(SendMessage(text=argument or CONTINUE))
+    await talk.send(SendMessage(text=argument or CONTINUE, route=_as_before(talk)))
 
 
 async def retry(talk: "Conversation", argument: str) -> None:
     need_session(talk)
-    await talk.send(SendMessage(text=argument or RETRY))
+    await talk.send(SendMessage(text=argument or RETRY, route=_as_before(talk)))
 
 
 async def compact(talk: "Conversation", argument: str) -> None:
@@ -201,6 +201,11 @@ async def leave(talk: "Conversation", _argument: str) -> None:
     talk.leave()
 
 
+def _as_before(talk: "Conversation") -> str:
+    """The route of the last message: what goes on goes on there."""
+    return talk.app.state(talk.session_id).routes.last
+
+
 def need_session(talk: "Conversation") -> None:
     if not talk.session_id:
         raise UsageProblem("There is no session yet: it begins with your first message.")
@@ -210,6 +215,7 @@ COMMANDS = {
     "help": Slash("", "this list", show_help),
     "mode": Slash("[MODE]", "what may be done without asking", mode),
     "model": Slash("[NAME]", "which model answers", model),
+    "route": Slash("[ROUTE]", "where messages go: auto, agent, chat, or an agent's name", slash_route.route),
     "changes": Slash("[N]", "what was changed in this session, or change N in full", slash_changes.changes),
     "diff": Slash("[N]", "what the changes, or those from N on, amount to now", slash_changes.diff),
     "undo": Slash("[N]", "take back the last change, or change N alone", slash_changes.undo),

@@ -30,6 +30,7 @@ from handrail.protocol.events.context import Compacted, CompactionUndone, SideAn
 from handrail.protocol.events.conversation import Nudged, TurnFinished, TurnStarted, UserMessage
 from handrail.protocol.events.hooks import HookSpoke, SessionHooked
 from handrail.protocol.events.intents import IntentEdited, IntentSelected, OverlapSettled
+from handrail.protocol.events.routing import Routed, RouteSet
 from handrail.protocol.events.runs import (
     BreakoutPending,
     GateFailed,
@@ -63,6 +64,8 @@ Event = Annotated[
     | SessionDeleted
     | SessionRestored
     | ModeSet
+    | RouteSet
+    | Routed
     | ModelSet
     | UserMessage
     | TurnStarted
@@ -170,6 +173,8 @@ __all__ = [
     "RequestStarted",
     "RewindRefused",
     "Rewound",
+    "RouteSet",
+    "Routed",
     "RunBrokenOff",
     "RunCompleted",
     "RunFailed",

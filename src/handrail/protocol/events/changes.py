@@ -28,6 +28,8 @@ class ChangePrepared(EventBase):
     intent_id: str = ""
     """The intent that was active; of what was taken back, the one that it belonged to."""
     mutation_class: str = ""
+    mutation_problem: str = ""
+    """Of what was said to keep behaviour: why it does not count as that, or was not checked."""
     todos: tuple[str, ...] = ()
     """Todos that applying completes."""
     request_id: str = ""

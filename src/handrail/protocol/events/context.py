@@ -5,7 +5,7 @@ from typing import Literal
 from handrail.protocol.events.base import EventBase
 from handrail.protocol.values import Kept, Role, Usage
 
-Purpose = Literal["summary", "breakout", "batch"]
+Purpose = Literal["summary", "breakout", "batch", "route"]
 
 
 class Compacted(EventBase):

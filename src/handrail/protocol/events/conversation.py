@@ -43,6 +43,8 @@ class TurnStarted(EventBase):
     """How many fresh answers may be tried against the check."""
     run_id: str = ""
     """The paused run that the message is a word to."""
+    unrouted: bool = False
+    """Its words do not say where the message goes: a model is asked first."""
 
 
 class Nudged(EventBase):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from handrail.interfaces.cli.opening import opened
-from handrail.interfaces.cli.options import file_named, options_for, workspace_option
+from handrail.interfaces.cli.options import file_named, intent_option, options_for, workspace_option
 from handrail.interfaces.cli.styles import clean
 from handrail.interfaces.cli.terminal import is_terminal
 from handrail.protocol.errors import ToolRefused, UsageProblem
@@ -24,6 +24,7 @@ NOBODY_ASKED = 3
 @click.command()
 @click.option("--proposal", metavar="FILE", required=True, help="A JSON document; `-` reads it from stdin.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@intent_option
 @workspace_option
 def command(proposal: str, dry_run: bool, **given: Any) -> int:
     """Apply the changes in FILE, all of them or none. docs/proposals.md says how they are written.
@@ -38,8 +39,10 @@ def command(proposal: str, dry_run: bool, **given: Any) -> int:
 
     async def run() -> int:
         async with opened(options_for(given)) as app:
+            if given["intent"]:
+                app.intents.check_selectable(given["intent"])
             if dry_run:
-                print(clean(app.preview_proposal(document)))
+                print(clean(app.proposals.preview(document)))
                 print("Nothing was written.", file=sys.stderr)
                 return 0
             return await applied(app, document, f"edit {Path(proposal).name}")
@@ -50,7 +53,7 @@ def command(proposal: str, dry_run: bool, **given: Any) -> int:
 async def applied(app: "App", document: "Document", title: str) -> int:
     """The exit status, after telling what came of it."""
     asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
-    finished = await app.apply_proposal(document, title=title, word=word if asks else None, heard=heard)
+    finished = await app.proposals.apply(document, title=title, word=word if asks else None, heard=heard)
     if finished.error:
         if finished.error.reason != "nobody_to_ask":
             raise ToolRefused(finished.error)

@@ -1,4 +1,4 @@
-"""What the router decides, whether rules or a model said it."""
+"""Where messages go: what the router decides, whether rules or a model said it."""
 
 from typing import Annotated, Any, Literal
 

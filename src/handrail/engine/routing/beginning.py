@@ -1,0 +1,103 @@
+"""What is known of a message's way before any model is asked."""
+
+from typing import NamedTuple
+
+from handrail.engine.breakout import whole_number
+from handrail.engine.pipeline.definition import Catalogue, Pipeline
+from handrail.engine.routing.gates import SURE, by_rules, by_selection
+from handrail.engine.routing.rules import sign_of
+from handrail.protocol.commands import SendMessage
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.events import Routed
+from handrail.protocol.routing import Option, RouterDecision, Where
+from handrail.sessions.routes import Routes
+
+AUTO, WORK, ANSWER, TASKS = "auto", "agent", "chat", "tasks"
+NO_TASKS = (
+    "This is about a list of your own tasks, and Handrail does not keep one yet. "
+    "If it is about the files here, `/route agent` sends your messages to work on them."
+)
+
+
+class Way(NamedTuple):
+    """Where a message goes; no route: a model is to be asked."""
+
+    route: str
+    routed: Routed | None = None
+    """To be recorded, where it was not the user who said it."""
+    told: str = ""
+    """What the model has to know to understand the message."""
+
+
+def way_of(command: SendMessage, routes: Routes, turn_id: str, *, usual: str, answerable: bool) -> Way:
+    """The way of a message: the user's word first, then what they picked, then their words.
+
+    Where nobody can be asked, what the words leave open is work: a task was given.
+    """
+    wished = command.route or routes.chosen or usual
+    if wished != AUTO:
+        return Way(wished)
+    if command.check:
+        return Way(WORK)
+    if command.selection is not None:
+        picked = by_selection(command.selection)
+        return Way(TASKS, _routed(turn_id, command.text, "answer", "it was picked", picked))
+    if routes.asked and (option := option_of(routes.asked, command.text)):
+        return _answered(routes.asked, option, turn_id)
+    sign = sign_of(command.text)
+    if decision := by_rules(sign):
+        return Way(decision.decision, _routed(turn_id, command.text, "rules", sign.why, decision))
+    return Way("" if answerable else WORK)
+
+
+def check_route(route: str, catalogue: Catalogue) -> None:
+    """Raises UsageProblem for a route that nobody knows."""
+    if route not in ("", AUTO, TASKS):
+        catalogue.find(route)
+
+
+def pipeline_of(route: str, catalogue: Catalogue) -> Pipeline:
+    """The pipeline of a route; raises UsageProblem where there is none."""
+    if route == TASKS and TASKS not in catalogue.pipelines:
+        raise UsageProblem(NO_TASKS)
+    return catalogue.find(route)
+
+
+def option_of(asked: Routed, message: str) -> Option | None:
+    """The option that a message picks: by its number, its id or its words; nothing else counts."""
+    options = asked.decision.options
+    number = whole_number(message)
+    if number:
+        return options[number - 1] if number <= len(options) else None
+    said = message.strip().rstrip(".!").casefold()
+    return next((each for each in options if said in (each.id.casefold(), each.title.casefold())), None)
+
+
+def _answered(asked: Routed, option: Option, turn_id: str) -> Way:
+    """The way that was picked, or the task list with what was picked of it."""
+    told = (
+        f"[Handrail asked about the message before this one: {asked.decision.question} "
+        f"The user chose: {option.title}. Go on with that message.]"
+    )
+    if option.id in (WORK, ANSWER, TASKS):
+        decision = RouterDecision.model_validate({"decision": option.id, "confidence": SURE})
+    else:
+        decision = by_selection(Where(ids=(option.id,)))
+    return Way(
+        decision.decision,
+        _routed(turn_id, asked.message, "answer", f"you chose: {option.title}", decision),
+        told,
+    )
+
+
+def _routed(turn_id: str, message: str, by: str, why: str, decision: RouterDecision) -> Routed:
+    return Routed.model_validate(
+        {
+            "turn_id": turn_id,
+            "message": message,
+            "route": decision.decision,
+            "by": by,
+            "why": why,
+            "decision": decision,
+        }
+    )
