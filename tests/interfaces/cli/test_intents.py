@@ -114,3 +114,21 @@ def test_policy_explain_tells_what_an_intent_allows(begun: Path) -> None:
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["verdict"] for each in told] == ["allow", "deny", "allow", "deny", "auto"]
     assert [each["rule"] for each in told if each["verdict"] == "deny"] == ["scope", "scope_violation"]
+
+
+def test_a_proposal_and_a_headless_run_name_their_intent(begun: Path) -> None:
+    change = {"form": "create", "path": "src/a.py", "text": "x = 1\n"}
+    document = json.dumps({"changes": [change]})
+    refused = run("edit", "--proposal", "-", cwd=begun, stdin=document)
+    assert "Name it with --intent. There are: INT-1." in refused.stderr
+    done = run("edit", "--proposal", "-", "--intent", "INT-1", cwd=begun, stdin=document)
+    assert done.returncode == 0, done.stderr
+    assert (begun / "src/a.py").read_text() == "x = 1\n"
+    wanted = {"name": "write", "arguments": {"path": "src/b.py", "text": "y\n"}}
+    (begun / "script.json").write_text(json.dumps([{"calls": [wanted]}, {"text": "ok"}]))
+    words = ("run", "go", "--mode", "edit", "--model", f"scripted/{begun / 'script.json'}", "--intent")
+    assert "There are: INT-1." in run(*words, "INT-9", cwd=begun).stderr
+    done = run(*words, "INT-1", "--json", cwd=begun)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["intent_id"] for each in events if each["type"] == "change_prepared"] == ["INT-1"]
