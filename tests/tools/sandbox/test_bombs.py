@@ -37,7 +37,7 @@ async def test_a_fork_bomb_ends_and_leaves_nothing(room: Room) -> None:
     # Each waits a little, so that looking now and then is enough; the walls hold without that too.
     bomb = f"bomb() {{ sleep 0.05; bomb $1 | bomb $1 & }}; sleep {child} & bomb; wait"
     with anyio.fail_after(30):
-        ended, output = await room.run("bash", "-c", bomb, timeout=3, wall=WALL)
+        ended, output = await room.run("bash", "-c", bomb, timeout=1.5, wall=WALL)
     assert ended.over == "processes" or "number of processes" in output or "Resource temporarily" in output
     assert await gone(child)
 
@@ -48,7 +48,7 @@ async def test_a_bomb_without_pause_ends_where_the_kernel_keeps_the_limit(home: 
         room = furnished(home / named(found), found)
         child = lasting()
         with anyio.fail_after(30):
-            await room.run("bash", "-c", f"sleep {child} & :(){{ :|:& }};:; wait; wait", timeout=2, wall=WALL)
+            await room.run("bash", "-c", f"sleep {child} & :(){{ :|:& }};:; wait; wait", timeout=1, wall=WALL)
         assert await gone(child)
 
 

@@ -7,11 +7,14 @@ user. What it is made of are folders and files of the kernel's, in either of its
 import os
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
+
+import anyio
+import anyio.to_thread
 
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "handrail-"
@@ -53,15 +56,16 @@ class Group(NamedTuple):
         return " and ".join(found)
 
 
-@contextmanager
-def group(wall: Wall) -> Iterator[Group | None]:
-    """A group for one command; None where there can be none."""
+@asynccontextmanager
+async def group(wall: Wall) -> AsyncIterator[Group | None]:
+    """A group for one command; None where there can be none. What is still in it at the end is killed."""
     made = _make(wall)
     try:
         yield made
     finally:
-        for folder in made.folders if made else ():
-            _remove(folder)
+        with anyio.CancelScope(shield=True):
+            for folder in made.folders if made else ():
+                await anyio.to_thread.run_sync(_remove, folder)
 
 
 def _make(wall: Wall) -> Group | None:

@@ -111,13 +111,14 @@ def _stage() -> Iterator[Stage]:
 async def _try(name: Literal["bubblewrap", "Landlock"], version: str, wrap: Wrap) -> Protection:
     # The limit on processes is inside bubblewrap's own namespace, and for the user as a whole elsewhere.
     counting = "self" if name == "bubblewrap" else "given"
-    with _stage() as stage, group(Wall(MEMORY, LIMIT)) as made:
-        words = wrap(stage.words("given" if made else counting), stage.ground, stage.temp)
-        words = made.joined(words) if made else words
-        environ = environment(without_secrets(os.environ), stage.temp)
-        said = await _said(words, stage.ground.workspace, environ)
-        reached = {kind for kind in ("tcp", "udp") if _was_reached(getattr(stage, kind))}
-        children = {"children"} if _is_free(stage.left) else set[str]()
+    async with group(Wall(MEMORY, LIMIT)) as made:
+        with _stage() as stage:
+            words = wrap(stage.words("given" if made else counting), stage.ground, stage.temp)
+            words = made.joined(words) if made else words
+            environ = environment(without_secrets(os.environ), stage.temp)
+            said = await _said(words, stage.ground.workspace, environ)
+            reached = {kind for kind in ("tcp", "udp") if _was_reached(getattr(stage, kind))}
+            children = {"children"} if _is_free(stage.left) else set[str]()
     lines = (line.partition(" ") for line in said.splitlines())
     tried, _, refused = next((line for line in lines if line[0] == "tried"), ("", "", ""))
     if tried != "tried":

@@ -68,7 +68,7 @@ class Sandbox:
     ) -> AsyncIterator[Confined]:
         """The words and the environment that run a command confined, with its temp folder while it lasts."""
         found = await self.protection()
-        with group(self._wall) if found.walled else nullcontext() as made:
+        async with group(self._wall) if found.walled else nullcontext() as made:
             held = Bounds(
                 0 if found.memory and made else self._wall.memory,
                 0 if found.processes and (made or not found.walled) else self._wall.processes,
