@@ -12,6 +12,7 @@ from handrail.protocol.commands import AnswerApproval, Cancel, SendMessage
 from handrail.protocol.errors import ConfigProblem
 from handrail.protocol.events import (
     ApprovalAsked,
+    Delta,
     HookSpoke,
     SessionHooked,
     ToolFinished,
@@ -173,6 +174,7 @@ async def test_a_cancelled_turn_ends_the_hook_and_the_call_was_never_begun(shop:
     answers = [call("write", path="a.txt", text="one\n")]
     async with conversation(shop, answers, settings=settings, mode="edit") as talk:
         await talk.say("write it")
+        await talk.until(Delta, lambda delta: delta.text == f"hook sleep {word}")
         await eventually(lambda: bool(running(word)))
         await talk.send(Cancel())
         assert (await talk.until(TurnFinished)).reason == "cancelled"

@@ -123,7 +123,8 @@ async def test_a_hook_gets_no_secrets_and_says_none(
     make_bench: MakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "k-123456789")
-    body = 'say(deny=f"{sorted(os.environ)} k-123456789")'
+    monkeypatch.setenv("PATH", f"{tmp_path / 'work' / '.venv' / 'bin'}:{os.environ['PATH']}")
+    body = 'say(deny=str([sorted(os.environ), "k-123456789", os.environ["PATH"]]))'
     secrets = find_secrets(os.environ)
     bench = make_bench(hooks=[hook(tmp_path / "mine", "before_tool", body)], secrets=secrets)
     await bench.call("list")
@@ -131,6 +132,7 @@ async def test_a_hook_gets_no_secrets_and_says_none(
     assert "SHOP_API_KEY" not in spoke.text.replace("[secret SHOP_API_KEY]", "")
     assert "k-123456789" not in spoke.text
     assert "HANDRAIL_WORKSPACE" in spoke.text
+    assert str(tmp_path) not in spoke.text
 
 
 async def test_what_a_hook_does_not_read_or_says_on_the_side_holds_nobody_up(
