@@ -46,7 +46,7 @@ def test_summary_keeps_goal_todos_changed_files_and_failed_attempts() -> None:
     state = state_for(entries)
     state.files.changed["src/a.py"] = "ab" * 32
     state.files.saw((FileSeen(path="seen.py", sha256="cd" * 32, how="agent"),), 1)
-    size = size_of(500, state, entries)
+    size = size_of(500, state.cut, entries)
     assert is_due(size, WINDOW, 2_000)
     event = compact(state, entries, size, WINDOW)
     assert event
@@ -65,13 +65,13 @@ def test_goal_survives_many_compactions() -> None:
     entries: list[Entry] = []
     for number in range(200):
         entries += [Said(2 * number + 1, f"more {number} " * 60), Replied(2 * number + 2, "yes " * 60, "m")]
-        size = size_of(500, state, entries)
+        size = size_of(500, state.cut, entries)
         if is_due(size, WINDOW, 2_000):
             event = compact(state, entries, size, WINDOW)
             assert event
             state.cut = Cut(upto=event.upto, summary=event.summary, compaction_id="k", kept=event.kept)
             entries = [entry for entry in entries if entry.seq > event.upto]
-            assert not is_due(size_of(500, state, entries), WINDOW, 2_000)
+            assert not is_due(size_of(500, state.cut, entries), WINDOW, 2_000)
     assert state.cut.summary.count("make the totals right") == 1
     assert "older lines left out" in state.cut.summary
     assert state.cut.summary.count("- user:") > state.cut.summary.count("- you answered:")
@@ -81,7 +81,7 @@ def test_goal_survives_many_compactions() -> None:
 def test_what_is_kept_never_begins_with_a_result_and_fits(sizes: list[int]) -> None:
     entries = steps(sizes)
     state = state_for(entries)
-    size = size_of(500, state, entries)
+    size = size_of(500, state.cut, entries)
     event = compact(state, entries, size, WINDOW)
     if event is None:
         return
@@ -93,4 +93,4 @@ def test_what_is_kept_never_begins_with_a_result_and_fits(sizes: list[int]) -> N
 
 
 def test_nothing_older_means_no_compaction() -> None:
-    assert compact(State(goal="x"), [], size_of(0, State(), []), WINDOW) is None
+    assert compact(State(goal="x"), [], size_of(0, State().cut, []), WINDOW) is None

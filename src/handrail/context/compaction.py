@@ -7,7 +7,7 @@ from handrail.context.budget import COMPACT_AT, KEEP_AFTER_COMPACTION, entry_tok
 from handrail.context.digest import collect, fit, words
 from handrail.protocol.events import Compacted
 from handrail.protocol.ids import new_id
-from handrail.sessions.state import State
+from handrail.sessions.state import Cut, State
 from handrail.sessions.transcript import Entry, Resulted
 
 LEAST_TOKENS, MOST_TOKENS = 250, 8_000
@@ -45,8 +45,8 @@ class Cutting(NamedTuple):
 NO_NOTES = Notes()
 
 
-def size_of(fixed: int, state: State, transcript: Sequence[Entry]) -> Size:
-    summary = text_tokens(state.cut.summary) if state.cut.summary else 0
+def size_of(fixed: int, cut: Cut, transcript: Sequence[Entry]) -> Size:
+    summary = text_tokens(cut.summary) if cut.summary else 0
     return Size(fixed, summary + sum(entry_tokens(entry) for entry in transcript))
 
 
@@ -90,7 +90,7 @@ def compacted(state: State, cutting: Cutting, size: Size, limit: int, notes: Not
 
 def without_model(state: State, transcript: Sequence[Entry]) -> Compacted | None:
     """The same where there is no model to say how much it takes; None when nothing older is left."""
-    size = size_of(0, state, transcript)
+    size = size_of(0, state.cut, transcript)
     cutting = plan(transcript, fixed=0, window=size.conversation)
     return compacted(state, cutting, size, MOST_TOKENS) if cutting else None
 

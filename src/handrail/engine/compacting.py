@@ -19,6 +19,7 @@ from handrail.context.compaction import (
 from handrail.context.fitting import fitted
 from handrail.context.images import Stored, visible
 from handrail.context.prompt import Prompt
+from handrail.context.run_summaries import with_runs
 from handrail.engine.side_call import SideCall
 from handrail.models.base import Deadlines, Model, Request
 from handrail.protocol.events import Compacted
@@ -81,7 +82,8 @@ class Compacting:
             self._session.transcript, sees=can.images, turns=state.turns, window=can.context_window
         )
         output = output_tokens(can.context_window, self._max_output)
-        room = can.context_window - output - self._fixed - text_tokens(state.cut.summary) - SLACK
+        cut = with_runs(state, can.context_window)
+        room = can.context_window - output - self._fixed - text_tokens(cut.summary) - SLACK
         return fitted(seen, room)
 
     @property
@@ -129,7 +131,7 @@ class Compacting:
             entries.pop()  # not answered yet: it stays as it is
         return assemble(
             prompt=self._prompt,
-            cut=self._session.state.cut,
+            cut=with_runs(self._session.state, model.capabilities.context_window),
             transcript=[*entries, Said(self._session.seq, ASKED, by="handrail")],
             capabilities=model.capabilities,
             model=model.name,
@@ -145,7 +147,7 @@ class Compacting:
         return visible(self._session.transcript, sees=sees, turns=turns, window=self._window)
 
     def _size(self, entries: Sequence[Entry]) -> Size:
-        return size_of(self._fixed, self._session.state, entries)
+        return size_of(self._fixed, with_runs(self._session.state, self._window), entries)
 
 
 def unfit(text: str) -> str:

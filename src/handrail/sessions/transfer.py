@@ -22,6 +22,7 @@ from handrail.protocol.events import (
     SessionCopied,
     SessionStarted,
     SideAnswered,
+    StageCompleted,
     ToolFinished,
     TurnFinished,
     UserMessage,
@@ -185,6 +186,8 @@ def _blobs(one: Recorded) -> list[str]:
             return [sha256] if sha256 else []
         case ToolFinished(output=sha256, images=images):
             return [*([sha256] if sha256 else []), *(image.sha256 for image in images)]
+        case StageCompleted(blob=sha256) if sha256:
+            return [sha256]
         case UserMessage(images=images):
             return [image.sha256 for image in images]
         case ChangePrepared(files=files):

@@ -63,6 +63,8 @@ class Activity:
                 self._now("asking", event.model, at)
             case SideAsked(purpose="batch"):
                 self._now("deciding", f"how to go on, by {event.model}", at)
+            case SideAsked(purpose="breakout"):
+                self._now("deciding", "what that means to the paused run", at)
             case SideAsked():
                 self._now("compacting", f"older turns, with notes by {event.model}", at)
             case SideAnswered():

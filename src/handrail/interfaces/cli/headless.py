@@ -14,10 +14,15 @@ from handrail.interfaces.cli.terminal import is_terminal, takes_colour, width_of
 from handrail.protocol.commands import Cancel, SendMessage
 from handrail.protocol.events import (
     Answered,
+    BreakoutPending,
     Delta,
     Recorded,
     RequestStarted,
+    RunCompleted,
+    RunPaused,
+    RunStarted,
     SessionStarted,
+    StageStarted,
     ToolFinished,
     TurnFinished,
     TurnStarted,
@@ -45,7 +50,7 @@ STATUSES = {
     "cancelled": 130,
 }
 NOBODY_ASKED = 3
-SAID_NOTHING = (SessionStarted, TurnStarted, RequestStarted)
+SAID_NOTHING = (SessionStarted, TurnStarted, RunStarted, StageStarted, RequestStarted)
 """What happens before the model is asked and shows nothing: what shows events is not imported for it."""
 STOP_SECONDS = 10.0
 """How long a stop may take before the program leaves anyway; the log then says that it was interrupted."""
@@ -163,7 +168,10 @@ class TextReport:
         if isinstance(event, SAID_NOTHING):
             return
         if isinstance(event, Answered) and not event.calls:
-            self._answer = event.text
+            self._answer = self._answer if event.apart else event.text
+            return
+        if isinstance(event, RunPaused | BreakoutPending | RunCompleted):
+            self._answer = event.text or self._answer
             return
         if isinstance(event, TurnFinished) and event.reason == "answered":
             self.finish()

@@ -6,6 +6,7 @@ from handrail.interfaces.cli.figures import duration, tokens, usd
 from handrail.interfaces.cli.going_back import outcome
 from handrail.interfaces.cli.hook_lines import hook_lines
 from handrail.interfaces.cli.route_lines import route_lines
+from handrail.interfaces.cli.run_lines import run_lines
 from handrail.interfaces.cli.styles import (
     ACCENT,
     BAD,
@@ -86,7 +87,7 @@ def lines_of(event: Event, known: Known, width: int) -> list[Line]:
         case Rewound() | Redone() | RewindRefused() | CopyKept():
             return went_back(event, known, width)
         case _:
-            return other_event(event, width)
+            return run_lines(event, width) or other_event(event, width)
 
 
 def other_event(event: Event, width: int) -> list[Line]:

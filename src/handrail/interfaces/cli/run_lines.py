@@ -1,6 +1,6 @@
 """Runs as lines: which stage is under way, what was found wanting, and what the user is asked."""
 
-from handrail.interfaces.cli.styles import BAD, BOLD, INDENT, Line, line, wrap
+from handrail.interfaces.cli.styles import BAD, BOLD, INDENT, PLAIN, Line, line, wrap
 from handrail.interfaces.cli.tool_lines import note
 from handrail.protocol.events import (
     BreakoutPending,
@@ -34,8 +34,8 @@ def run_lines(event: Event, width: int) -> list[Line]:
             return []
 
 
-def _text(text: str, width: int, style: str = "") -> list[Line]:
+def _text(text: str, width: int, style: str = PLAIN) -> list[Line]:
     rows: list[Line] = []
     for each in text.split("\n"):
-        rows += wrap(line((style, f"{INDENT}{each}") if style else f"{INDENT}{each}"), width, INDENT)
+        rows += wrap(line((style, f"{INDENT}{each}")), width, INDENT)
     return rows

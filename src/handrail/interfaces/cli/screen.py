@@ -13,6 +13,7 @@ from handrail.protocol.events import (
     Delta,
     Event,
     RequestFailed,
+    RequestStarted,
     TodoCompleted,
     TodosChanged,
     ToolStarted,
@@ -31,6 +32,8 @@ class Screen:
         self.colour = colour
         self.known = Known()
         self._message_id = ""
+        self._apart = ""
+        """An answer that is a stage's alone: what a person is to see of it comes later."""
         self._streamed = ""
         self._markdown: Markdown | None = None
         self._last: Block = ""
@@ -38,6 +41,11 @@ class Screen:
     def show(self, event: Event) -> list[Line]:
         """The lines that this event adds."""
         match event:
+            case RequestStarted(apart=True):
+                self._apart = event.message_id
+                return []
+            case Answered(apart=True):
+                return []
             case Answered():
                 rows = self._answered(event)
                 self.known.calls.update({call.id: about(call.arguments) for call in event.calls})
@@ -51,7 +59,7 @@ class Screen:
 
     def stream(self, delta: Delta) -> list[Line]:
         """The lines that this text finishes. Text that was seen already is left out."""
-        if delta.kind != "text":
+        if delta.kind != "text" or delta.message_id == self._apart:
             return []
         rows: list[Line] = []
         if delta.message_id != self._message_id:
