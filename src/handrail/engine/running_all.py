@@ -36,7 +36,7 @@ def as_message(command: RunCommand | RunAll) -> SendMessage:
 
 def with_commands(message: UserMessage, started: BatchStarted) -> UserMessage:
     """The message with what the model has to know of a batch."""
-    if not started.together:
+    if not (started.together and started.told):
         return message
     commands = (f"{number}. {command}" for number, command in enumerate(started.commands, start=1))
     told = "\n".join((TOLD, *commands))

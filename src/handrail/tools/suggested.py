@@ -34,7 +34,7 @@ def suggested_commands(answer: str) -> tuple[str, ...]:
 def _blocks(answer: str) -> Iterator[str]:
     """What stands in fences that are named after a shell and are closed, without prompts."""
     mark, language, indent, lines = "", "", "", list[str]()
-    for line in answer[:LONGEST_ANSWER].splitlines():
+    for line in answer[:LONGEST_ANSWER].replace("\r\n", "\n").split("\n"):
         fence = FENCE.match(line)
         if not mark:
             if fence:

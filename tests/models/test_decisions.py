@@ -1,0 +1,45 @@
+"""A model's word on how a batch goes on: read right, or not at all."""
+
+import pytest
+
+from handrail.models.decisions import Decided, read_decision
+
+
+@pytest.mark.parametrize(
+    ("text", "decided"),
+    [
+        ('{"decision": "continue"}', Decided("continue")),
+        ('```json\n{"decision": "stop", "why": "It\\nfails."}\n```', Decided("stop", why="It fails.")),
+        (
+            'So: {"decision": "replace", "command": " npm run check ", "why": "typo", "network": true}',
+            Decided("replace", "npm run check", "typo", network=True),
+        ),
+        ('{"decision": "continue", "command": "rm -rf /"}', Decided("continue")),
+        ('{"decision": "continue", "command": null, "why": null}', Decided("continue")),
+    ],
+)
+def test_a_decision_is_read(text: str, decided: Decided) -> None:
+    assert read_decision(text) == decided
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "continue",
+        "[]",
+        "{}",
+        '{"decision": "Continue it"}',
+        '{"decision": ["stop"]}',
+        '{"decision": "replace"}',
+        '{"decision": "replace", "command": "  "}',
+        '{"decision": "replace", "command": ["ls"]}',
+        '{"decision": "replace", "command": "ls", "network": "yes"}',
+        '{"decision": "replace", "command": "rm -rf build',
+        '{"decision": "continue"} {"decision": "stop"}',
+        '{"decision": "stop", "decision": "continue"}',
+        '{"decision": "replace", "command": "' + "x" * 20_000 + '"}',
+    ],
+)
+def test_what_is_not_clear_is_a_problem_and_no_decision(text: str) -> None:
+    assert read_decision(text).problem
