@@ -9,7 +9,7 @@ import pytest
 
 from handrail.context.prompts import system_prompt
 from handrail.models.base import Request
-from handrail.protocol.commands import AnswerApproval, SelectIntent
+from handrail.protocol.commands import AnswerApproval, Redo, Rewind, SelectIntent
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
     ApprovalAsked,
@@ -17,6 +17,8 @@ from handrail.protocol.events import (
     Compacted,
     IntentEdited,
     IntentSelected,
+    Redone,
+    Rewound,
     ToolFinished,
     TurnFinished,
 )
@@ -187,6 +189,23 @@ async def test_more_scope_is_asked_for_in_the_conversation(tmp_path: Path) -> No
         await talk.until(TurnFinished)
     assert (tmp_path / "docs/x.md").read_text() == "x\n"
     assert "docs/x.md" in (tmp_path / FILE).read_text()
+
+
+async def test_what_is_taken_back_and_done_again_belongs_to_the_intent_of_what_it_was(tmp_path: Path) -> None:
+    bind(tmp_path)
+    answers = [SELECT, call("write", path="src/a.py", text="x\n"), {"text": "ok"}]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
+        await talk.turn("go")
+        await talk.send(SelectIntent(intent_id="DOCS"))
+        await talk.until(IntentSelected)
+        (made,) = talk.all(ChangePrepared)
+        await talk.send(Rewind(to=made.change_id))
+        back = await talk.until(ChangePrepared)
+        await talk.until(Rewound)
+        await talk.send(Redo())
+        again = await talk.until(ChangePrepared)
+        await talk.until(Redone)
+    assert [each.intent_id for each in (made, back, again)] == ["CART"] * 3
 
 
 @pytest.mark.promise("INTENT-11")

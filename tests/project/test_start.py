@@ -21,6 +21,7 @@ LATER = (
     "handrail.changes.proposal",
     "handrail.context.small",
     "handrail.engine.doctor",
+    "handrail.engine.intents",
     "handrail.engine.hooked_end",
     "handrail.engine.proposals",
     "handrail.interfaces.cli.rendering",
@@ -28,7 +29,10 @@ LATER = (
     "handrail.sessions.transfer",
     "handrail.tools.hook_program",
     "handrail.tools.hooks",
+    "handrail.tools.intent_block",
+    "handrail.tools.intents",
     "handrail.tools.together",
+    "handrail.workspace.intents.document",
 )
 """What some runs need, and none before its first request."""
 SETTINGS = """[models]
