@@ -172,6 +172,36 @@ async def test_nothing_outside_is_reached_over_the_network_unless_it_was_asked_f
     assert (said["tcp"] == "connected") == (network or not room.protection.tcp)
 
 
+@pytest.mark.promise("SAND-5")
+async def test_local_services_are_as_far_as_the_sandbox_says(room: Room) -> None:
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp") as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as named,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as abstract,
+    ):
+        named.bind(f"{folder}/socket")
+        abstract.bind(f"\0handrail-{os.getpid()}")
+        for server in (named, abstract):
+            server.listen()
+        said = await room.tries(
+            """
+def connect(address):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(5)
+        client.connect(address)
+    return "connected"
+say(named=tried(lambda: connect(sys.argv[1])), abstract=tried(lambda: connect("\\0" + sys.argv[2])))
+""",
+            f"{folder}/socket",
+            f"handrail-{os.getpid()}",
+        )
+    assert (said["named"] == "connected") != room.protection.sockets
+    told = "local services (session bus, docker) can be reached"
+    assert (told in room.protection.missing) != room.protection.sockets
+    if room.protection.name == "bubblewrap":
+        assert said["abstract"] != "connected"
+
+
 async def test_a_link_made_by_the_command_leads_nowhere(room: Room) -> None:
     said = await room.tries(
         """
