@@ -49,7 +49,10 @@ def main() -> None:
     ]
     print("\n".join(lines[-len(ours) :] if ours else []), flush=True)
     decision = deciding.measure()
-    print(f"A decision about a command: {decision.new:.1f} ms; wanted are 5.", flush=True)
+    print(
+        f"The gate, a new command: {decision.new:.1f} ms; an edit: {decision.edit:.1f}; wanted are 5.",
+        flush=True,
+    )
     facts = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": platform.platform(),

@@ -1,52 +1,111 @@
-"""What a decision about a command costs: read by the shell grammar, judged, its paths looked up, decided."""
+"""What the gate costs a call: arguments read, command parsed, paths and intents looked up, decided."""
 
+import os
+import statistics
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from bench.timing import median_ms
-from handrail.policy.commands.judge import Lists, lists_of
-from handrail.policy.decide import decide
-from handrail.policy.facts import Facts
-from handrail.tools.command_facts import command_facts
+import anyio
+
+from handrail.policy.decision import Allow, Ask
+from handrail.protocol.events import IntentSelected, SessionStarted
+from handrail.protocol.ids import new_id
+from handrail.protocol.values import ToolCall
+from handrail.sessions.handle import Session
+from handrail.storage.recovery import open_log
+from handrail.tools.gathering import Gathering, decided
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 
 ENTRIES = 500
+INTENTS = 100
 RUNS = 200
+INTENT = """- id: INT-{number}
+  name: part {number}
+  status: in_progress
+  owned_scope: [src/part{number}/**, "!src/part{number}/generated/**", tests/part{number}/*.py]
+  constraints: [keep the interface]
+"""
 
 
 class Deciding(NamedTuple):
-    """Milliseconds for one command."""
+    """Milliseconds for one call."""
 
     new: float
-    """A text that was not read before."""
+    """A command whose text was not read before."""
     again: float
     """The same text as before."""
+    edit: float
+    """An edit inside the scope of the active intent."""
 
 
 def measure() -> Deciding:
-    """With as many entries on the list as a user will ever have, and then some."""
-    lists = lists_of([f"program{number} do this-{number}" for number in range(ENTRIES)])
+    """With as many intents and entries on the list as a user will ever have, and then some."""
     number = count()
-    with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder))
-        decided("git log --oneline -n 5 -- src/a.py", lists, workspace)
-        new = median_ms(
-            lambda: decided(
-                f"git log -n {next(number)} -- src/a.py | head -20 && ls -la src", lists, workspace
+    with tempfile.TemporaryDirectory() as folder, gathering(Path(folder)) as gate:
+
+        def median_ms(name: str, arguments: Any) -> float:
+            times = [anyio.run(seconds, gate, name, arguments()) for _ in range(RUNS)]
+            return statistics.median(times) * 1000
+
+        same = {"command": "git log --oneline -n 5 -- src/part7/a.py"}
+        edit = {"path": "src/part7/a.py", "text": "x = 1\n"}
+        median_ms("run", lambda: same)
+        return Deciding(
+            median_ms(
+                "run", lambda: {"command": f"git log -n {next(number)} -- src/a.py | head -20 && ls -la src"}
             ),
-            RUNS,
+            median_ms("run", lambda: same),
+            median_ms("write", lambda: edit),
         )
-        again = median_ms(lambda: decided("git log --oneline -n 5 -- src/a.py", lists, workspace), RUNS)
-    return Deciding(new, again)
 
 
-def decided(text: str, lists: Lists, workspace: Workspace) -> None:
-    known = command_facts(text, lists, workspace)
-    decide(Facts("run", "run", "auto", command=known, confined=True))
+@contextmanager
+def gathering(folder: Path) -> Iterator[Gathering]:
+    """A session in a workspace with intents, one of them active."""
+    root = folder / "work"
+    (root / ".orchestration").mkdir(parents=True)
+    intents = root / ".orchestration" / "active_intents.yaml"
+    intents.write_text("".join(INTENT.format(number=number) for number in range(INTENTS)))
+    os.utime(intents, (0, 0))
+    log = open_log(folder / "log")
+    session = Session(log, new_id("s")).load()
+    session.try_hold()
+    session.append(
+        SessionStarted(session_id=session.id, workspace=str(root), version="0", mode="auto"),
+        IntentSelected(intent_id="INT-7"),
+    )
+    sandbox = Sandbox(found=Protection(name="bubblewrap", files=True))
+    entries = [f"program{number} do this-{number}" for number in range(ENTRIES)]
+    try:
+        yield Gathering(session, Workspace(root), Toolbox(sandbox), allow=entries)
+    finally:
+        session.release()
+        log.close()
+
+
+async def seconds(gate: Gathering, name: str, arguments: dict[str, Any]) -> float:
+    """How long a decision takes, as the gate comes to it; it has to be a yes."""
+    call = ToolCall(id=new_id("call"), name=name, arguments=arguments)
+    began = time.perf_counter()
+    wanted = await gate.with_command(gate.read(call, "t_1"))
+    decision: Allow | Ask = decided(gate.facts(wanted), wanted.work)
+    took = time.perf_counter() - began
+    if not isinstance(decision, Allow):
+        raise AssertionError(f"{arguments}: {decision}")
+    return took
 
 
 if __name__ == "__main__":
     found = measure()
-    print(f"a decision about a command, {ENTRIES} entries: {found.new:.1f} ms; again {found.again:.2f} ms")
+    print(f"The gate, a call, {INTENTS} intents and {ENTRIES} entries: {found.new:.1f} ms for a new command,")
+    print(
+        f"{found.again:.2f} ms for one that was read before, {found.edit:.2f} ms for an edit; wanted are 5."
+    )

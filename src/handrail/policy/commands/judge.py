@@ -36,6 +36,11 @@ class Lists(Record):
 
 def lists_of(allow: Sequence[Entry], deny: Sequence[str] = ()) -> Lists:
     """The default list with the user's entries, as they are written."""
+    return _lists(tuple(allow), tuple(deny))
+
+
+@lru_cache(maxsize=16)
+def _lists(allow: tuple[Entry, ...], deny: tuple[str, ...]) -> Lists:
     own = entries([each if isinstance(each, str) else each.command for each in allow])
     network = entries([each.command for each in allow if isinstance(each, AllowedCommand) and each.network])
     return Lists(frozenset(DEFAULT) | own, entries(deny), own, network)
