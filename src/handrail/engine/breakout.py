@@ -13,6 +13,7 @@
 import re
 from typing import NamedTuple
 
+from handrail.engine.menu import whole_number
 from handrail.sessions.run_state import RunState
 
 LEAVE, STAY = 1, 2
@@ -42,7 +43,6 @@ class Unsaid(NamedTuple):
 
 Decision = Resume | Leave | Confirm | Unsaid
 
-NUMBER = re.compile(r"(\d{1,3})\.?")
 CLAUSE = re.compile(r"[,.;:!?\n]|\s[-\u2013\u2014]\s")
 WORD = re.compile(r"[\w']+")
 VERBS = r"(?:stop|exit|quit|cancel|leave|abort)"
@@ -139,12 +139,6 @@ def _only(text: str, phrases: re.Pattern[str]) -> bool:
 
 def _content(words: str) -> str:
     return FILLERS.sub(" ", words).strip(" '")
-
-
-def whole_number(message: str) -> int:
-    """A number that is the whole message; 0 where it is not."""
-    found = NUMBER.fullmatch(message.strip())
-    return int(found[1]) if found else 0
 
 
 def _words(text: str) -> str:

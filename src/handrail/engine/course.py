@@ -4,7 +4,6 @@ import copy
 import time
 from collections.abc import Callable
 
-from handrail.engine.breakout import CONFIRM, Confirm, Leave, Resume, Unsaid, decide
 from handrail.engine.ending import Ending
 from handrail.engine.messages import Taken
 from handrail.engine.pipeline.definition import Catalogue
@@ -81,6 +80,8 @@ class Course:
 
     async def _heeded(self, run: RunState) -> Walked | None:
         """How the turn ends with what was said to the paused run; None where there is more to do."""
+        from handrail.engine.breakout import CONFIRM, Confirm, Leave, Resume, Unsaid, decide
+
         message = self._message
         decision = decide(run, message.text)
         if isinstance(decision, Unsaid):
@@ -89,7 +90,7 @@ class Course:
             decision = await read_by_model(run, message.text, self._side, self._means.secrets)
         match decision:
             case Confirm():
-                return Walked(ASKED, [_pending(run, message)], ())
+                return Walked(ASKED, [_pending(run, message, CONFIRM)], ())
             case Leave(text, first):
                 return self._leave(run, text, message, first=first)
             case Resume(feedback, again):
@@ -136,11 +137,11 @@ class Course:
         return recorded.event
 
 
-def _pending(run: RunState, message: UserMessage) -> BreakoutPending:
+def _pending(run: RunState, message: UserMessage, text: str) -> BreakoutPending:
     return BreakoutPending(
         run_id=run.run_id,
         message_id=message.message_id,
         message=message.text,
         images=message.images,
-        text=CONFIRM,
+        text=text,
     )

@@ -10,7 +10,6 @@ from handrail.engine.pipeline.definition import Catalogue, Gate, Output, Outputs
 from handrail.engine.pipeline.ends import run_end
 from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Redo, Stop, following
 from handrail.engine.pipeline.outputs import completed, outputs_of
-from handrail.engine.pipeline.pausing import listed, paused
 from handrail.protocol.errors import BudgetReached, LostHold, ModelProblem
 from handrail.protocol.events import Event, GateFailed, RunRepaired, RunStarted, StageStarted
 from handrail.protocol.ids import new_id
@@ -99,6 +98,8 @@ class Walker:
                     run_id, (first, last, _) = self._run.run_id, unit
                     self._note(RunRepaired(run_id=run_id, first=first, last=last, number=number))
                 case Stop(pause):
+                    from handrail.engine.pipeline.pausing import paused
+
                     self._note(paused(pause, self._run, self._outputs, self._catalogue))
                     return WAITS
                 case Complete():
@@ -136,6 +137,8 @@ class Walker:
         """What the user is shown at the end."""
         if ending.reason != "answered" or self._pipeline.conversational:
             return ""
+        from handrail.engine.pipeline.pausing import listed
+
         outputs = self._outputs
         named = self._catalogue.words.get(self._pipeline.ends)
         return named(outputs) if named else listed(outputs[self._run.last])

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from handrail.engine.breakout import whole_number
+from handrail.engine.menu import whole_number
 from handrail.engine.pipeline.definition import Catalogue, Pipeline
 from handrail.engine.routing.gates import SURE, by_rules, by_selection
 from handrail.engine.routing.rules import sign_of
