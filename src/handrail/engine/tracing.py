@@ -1,6 +1,7 @@
 """The trace of a workspace as a user asks for it: is it whole, who wrote this line, what was done."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from handrail.changes.trace.writing import complete_all, write
 from handrail.protocol.errors import PathProblem, StorageBusy
 from handrail.storage.log import Log
 from handrail.storage.workspace_lock import workspace_lock
-from handrail.tools.git import OnBranch, on_branches
+from handrail.tools.git import on_branches
 from handrail.workspace.files import Workspace
 
 NAMED = 3
@@ -31,7 +32,21 @@ class Checked(NamedTuple):
     """What is wrong, gaps included, in the order of the file."""
     elsewhere: tuple[str, ...]
     """In words: lines that are missing here and that another branch has."""
+    cut_off: frozenset[str] = frozenset()
+    """Change sets whose lines are missing at the end of a chain and are nowhere else."""
+    completed: int = 0
+    """Lines that a crash had kept from the file, and that were written first."""
     restored: int = 0
+    """Lines that were written again."""
+
+
+class Branch(NamedTuple):
+    """The trace of another branch, or of what is checked out, as it was committed."""
+
+    name: str
+    lines: frozenset[str]
+    """Hashes."""
+    is_head: bool
 
 
 class Tracing:
@@ -45,12 +60,14 @@ class Tracing:
 
         `restore` writes again what was cut off; it cannot mend what was removed between others.
         """
+        before = self._count()
         self._complete()
+        completed = self._count() - before
         found = await self._checked()
-        if not restore:
-            return found
-        restored = self._restore(found)
-        return (await self._checked())._replace(restored=restored) if restored else found
+        if restore:
+            self._restore(found)
+            found = await self._checked()
+        return found._replace(completed=completed, restored=self._count() - before - completed)
 
     def blame(self, path: str) -> list[BlamedLine]:
         """The lines of a file, each with who wrote it; raises PathProblem where there is no text."""
@@ -93,47 +110,43 @@ class Tracing:
     async def _checked(self) -> Checked:
         data = self._trace.read() or b""
         verified = verify(data, known_lines(self._log))
-        branches = await on_branches(self._workspace.root, PATH) if verified.gaps else []
+        branches = [
+            Branch(each.name, frozenset(map(line_hash, each.data.splitlines())), each.is_head)
+            for each in (await on_branches(self._workspace.root, PATH) if verified.gaps else [])
+        ]
         findings = list(verified.findings)
-        elsewhere: dict[str, int] = {}
+        elsewhere: Counter[str] = Counter()
+        cut_off: set[str] = set()
         for gap in verified.gaps:
-            name = _elsewhere(gap, branches) if gap.at_end else ""
-            if name:
-                elsewhere[name] = elsewhere.get(name, 0) + len(gap.lines)
+            holding = [each for each in branches if each.lines.issuperset(line.sha256 for line in gap.lines)]
+            if gap.at_end and holding and not any(each.is_head for each in holding):
+                elsewhere[holding[0].name] += len(gap.lines)
             else:
-                findings.append(_finding(gap, branches))
+                findings.append(_finding(gap, holding[0].name if holding else ""))
+                cut_off.update(line.change_id for line in gap.lines if gap.at_end)
         told = tuple(
             f"{count:,} line{'s' * (count != 1)} that the log knows {'are' if count != 1 else 'is'} not in"
             f" this file: {name} has {'them' if count != 1 else 'it'}."
             for name, count in elsewhere.items()
         )
-        return Checked(verified, tuple(sorted(findings)), told)
+        return Checked(verified, tuple(sorted(findings)), told, frozenset(cut_off))
 
-    def _restore(self, found: Checked) -> int:
-        """Write what was cut off again, and is on no branch; how many lines that were."""
-        wanted = {line.change_id for gap in found.verified.gaps if gap.at_end for line in gap.lines}
-        before = len((self._trace.read() or b"").splitlines())
+    def _count(self) -> int:
+        return (self._trace.read() or b"").count(b"\n")
+
+    def _restore(self, found: Checked) -> None:
+        """Write again what was cut off."""
         with workspace_lock(self._log.folder, "trace verify", keeps_note=True), typed():
             for applied in applied_changes(self._log):
-                if applied.change.change_id in wanted:
+                if applied.change.change_id in found.cut_off:
                     write(self._trace, applied.change)
-        return len((self._trace.read() or b"").splitlines()) - before
 
 
-def _elsewhere(gap: Gap, branches: Sequence[OnBranch]) -> str:
-    """The branch that has what is missing here, unless what is checked out has it too."""
-    wanted = {line.sha256 for line in gap.lines}
-    holding = [each for each in branches if wanted <= set(map(line_hash, each.data.splitlines()))]
-    return holding[0].name if holding and not any(each.is_head for each in holding) else ""
-
-
-def _finding(gap: Gap, branches: Sequence[OnBranch]) -> Finding:
+def _finding(gap: Gap, holder: str) -> Finding:
     count, first = len(gap.lines), gap.lines[0]
     named = ", ".join(f"{line.number} ({line.file}, change {line.change_id})" for line in gap.lines[:NAMED])
     more = f" and {count - NAMED:,} more" if count > NAMED else ""
     numbers = f"number{'s' * (count != 1)} {named}{more} of {first.writer}"
     where = f"after line {gap.after}" if gap.after else "at the start of its chain"
-    wanted = {line.sha256 for line in gap.lines}
-    holding = [each for each in branches if wanted <= set(map(line_hash, each.data.splitlines()))]
-    has = f"; {holding[0].name} has {'them' if count != 1 else 'it'}" if holding else ""
+    has = f"; {holder} has {'them' if count != 1 else 'it'}" if holder else ""
     return Finding(gap.after, "cut off" if gap.at_end else "removed", f"{where}, {numbers}{has}")

@@ -6,10 +6,11 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from handrail.protocol.errors import LostHold, StorageDamaged, WrongSequence
+from handrail.protocol.errors import LostHold, StorageDamaged, StorageProblem, WrongSequence
 from handrail.storage import blobs, journal
 from handrail.storage.contents import Contents
 from handrail.storage.database import (
@@ -107,6 +108,9 @@ class Log:
             raise
 
     def close(self) -> None:
+        if self.leftover.traced:
+            with suppress(StorageProblem), transaction(self._connection, self.path) as db:
+                journal.note_leftovers(db, self.leftover)
         self._connection.close()
         self._lock.close()
 

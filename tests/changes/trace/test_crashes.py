@@ -68,6 +68,7 @@ class Desk:
 
     def come_back(self, cut: Random | None) -> None:
         self.calm()
+        self.session.log.leftover.noted()  # what was to be noted died with the process
         self.close()
         if cut:
             self.disk.cut_power(cut)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from handrail.engine.tracing import Checked
 
 NOBODY = "-"
-WIDEST = 24
+WIDEST = 32
 RIGHT = "as they were written"
 
 
@@ -32,6 +32,8 @@ def checked_lines(found: "Checked") -> list[Line]:
                 " their chains are checked, but whether lines are missing at their ends is not known here."
             )
         )
+    if found.completed:
+        rows.append(line(f"{found.completed:,} lines that a crash kept from the file were written now."))
     if found.restored:
         rows.append(line(f"{found.restored:,} lines were written again."))
     total = f"{found.verified.lines:,} line{'s' * (found.verified.lines != 1)}"
@@ -48,6 +50,7 @@ def checked_json(found: "Checked") -> dict[str, Any]:
         "other_writers": list(found.verified.others),
         "problems": [finding._asdict() for finding in found.findings],
         "elsewhere": list(found.elsewhere),
+        "completed": found.completed,
         "restored": found.restored,
     }
 

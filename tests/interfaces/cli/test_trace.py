@@ -1,0 +1,97 @@
+"""`handrail trace`: checked, asked and counted from the shell."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from handrail.changes.trace.file import PATH
+from tests.changes.trace.traces import bind, lines_in
+from tests.interfaces.cli.program import run, script
+
+PROPOSAL = {
+    "changes": [
+        {"form": "create", "path": "cart.py", "text": "def total(items):\n    return sum(items)\n"},
+        {"form": "create", "path": "note.md", "text": "one\ntwo\n"},
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    bind(tmp_path)
+    return tmp_path
+
+
+def edit(folder: Path, proposal: dict[str, object]) -> None:
+    (folder / "p.json").write_text(json.dumps(proposal))
+    done = run("edit", "--proposal", "p.json", "--intent", "INT-1", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.promise("TRACE-2")
+def test_a_trace_is_verified_and_what_was_done_to_it_is_named(folder: Path) -> None:
+    edit(folder, PROPOSAL)
+    right = run("trace", "verify", cwd=folder)
+    assert (right.returncode, right.stdout) == (0, "2 lines, as they were written.\n")
+    trace = folder / PATH
+    whole = trace.read_bytes()
+    trace.write_bytes(whole.replace(b'"file":"cart.py"', b'"file":"none.py"'))
+    edited = run("trace", "verify", cwd=folder)
+    assert edited.returncode == 1
+    assert edited.stdout.startswith("line 1: edited: it was number 1 of w_")
+    trace.write_bytes(whole.splitlines(keepends=True)[0])
+    cut = run("trace", "verify", "--json", cwd=folder)
+    assert cut.returncode == 1
+    assert [(each["line"], each["kind"]) for each in json.loads(cut.stdout)["problems"]] == [(1, "cut off")]
+    assert run("trace", "verify", "--restore", cwd=folder).returncode == 0
+    assert trace.read_bytes() == whole
+
+
+@pytest.mark.promise("TRACE-4")
+def test_blame_tells_intent_and_session_of_lines_and_whose_nobody_knows(folder: Path) -> None:
+    edit(folder, PROPOSAL)
+    cart = folder / "cart.py"
+    cart.write_text("import os\n" + cart.read_text())
+    done = run("trace", "blame", "cart.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    first, second, _ = done.stdout.splitlines()
+    assert first.split()[:4] == ["1", "-", "-", "-"]
+    session = lines_in(folder)[0]["related"]["session"]
+    assert second.split()[:4] == ["2", "INT-1", session, "(user)"]
+    assert second.endswith("def total(items):")
+    one = run("trace", "blame", "cart.py:3", "--json", cwd=folder)
+    assert json.loads(one.stdout)["author"]["change_id"] == lines_in(folder)[0]["related"]["change"]
+    beyond = run("trace", "blame", "cart.py:9", cwd=folder)
+    assert beyond.returncode == 2
+    assert "there is no line 9" in beyond.stderr
+
+
+@pytest.mark.promise("TRACE-4")
+def test_what_a_model_wrote_is_of_its_turn_and_its_request(folder: Path) -> None:
+    model = script(
+        folder,
+        {"calls": [{"id": "1", "name": "select_active_intent", "arguments": {"intent_id": "INT-1"}}]},
+        {"calls": [{"id": "2", "name": "write", "arguments": {"path": "a.py", "text": "total = 1 + 2\n"}}]},
+        {"text": "Done."},
+    )
+    done = run("run", "--mode", "edit", "--model", model, "write it", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (said,) = lines_in(folder)
+    assert said["request_id"].startswith("r_")
+    told = run("trace", "blame", "a.py", cwd=folder).stdout.split()
+    assert told[1:5] == ["INT-1", said["related"]["session"], "turn", "1"]
+    assert said["model"] == model
+    assert said["related"]["call"] == "2"
+
+
+def test_the_report_is_a_table_or_json(folder: Path) -> None:
+    nothing = run("trace", "report", cwd=folder)
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    edit(folder, PROPOSAL)
+    rows = run("trace", "report", cwd=folder).stdout.splitlines()
+    assert rows[0].split() == ["intent", "changes", "files", "lines", "rework", "taken", "back"]
+    assert rows[1].split()[1:] == ["1", "2", "4", "0", "0"]
+    found = json.loads(run("trace", "report", "--json", cwd=folder).stdout)
+    assert found["total"] == {"changes": 1, "files": 2, "lines": 4, "rework": 0, "taken_back": 0}
+    assert list(found["classes"]) == ["INTENT_EVOLUTION"]
