@@ -64,7 +64,9 @@ def _side(path: str, text: str) -> Side:
         from handrail.changes.mutation.python_names import is_private
 
         tree, types = read_python(path, text)
-        return Side(tree, types, is_private, has_receivers=True)
+        # Who reads an object's names as text sees private ones too.
+        seen = any(word in text for word in ("__dict__", "vars(", "asdict(", "__getattr", "__setattr"))
+        return Side(tree, types, (lambda _: False) if seen else is_private, has_receivers=True)
     from handrail.changes.mutation.javascript import read_javascript
 
     script = read_javascript(path, text)

@@ -13,8 +13,6 @@ from handrail.changes.mutation.renames import Side, renamed_words, with_words, w
 from handrail.changes.mutation.shaping import shaped
 from handrail.changes.mutation.tree import Binding, Node, block, put, uses, walk
 
-IMMUTABLE = ("const", "ref")
-
 
 class Elsewhere(NamedTuple):
     """What other files must not have, for the verdict to hold."""
@@ -174,7 +172,7 @@ def _without_values(tree: Node, chosen: Callable[[Binding], bool]) -> Node:
 
 
 def _is_constant(value: Node) -> bool:
-    return value.kind in IMMUTABLE or (value.kind == "tuple" and all(map(_is_constant, value.parts)))
+    return value.kind == "const" or (value.kind == "tuple" and all(map(_is_constant, value.parts)))
 
 
 def _is_early(tree: Node, binding: Binding) -> bool:

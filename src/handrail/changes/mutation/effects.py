@@ -7,7 +7,7 @@ others may change, and raises only where types are wrong. RAISES: may well raise
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from handrail.changes.mutation.tree import Binding, Node, targets
+from handrail.changes.mutation.tree import Binding, Node, targets, walk
 
 TOTAL, QUIET, RAISES, EFFECT = range(4)
 NOW, MAYBE, LATER = range(3)
@@ -83,9 +83,9 @@ TOTAL_KINDS = frozenset(
     ("tuple", "list", "dict", "set", "pair", "kwarg", "const", "block", "nothing", "array")
 )
 IN_ORDER = frozenset(
-    ("return", "expr", "block", "raise", "await", "call", "new", "binop", "compare", "index", "slice")
+    ("return", "expr", "block", "raise", "await", "yield", "new", "binop", "compare", "index", "slice")
 )
-NOTHING_HAPPENS = frozenset(("const", "nothing", "ref", "member", "pass", "this", "key"))
+NOTHING_HAPPENS = frozenset(("const", "nothing", "member", "pass", "this", "key"))
 SAME = frozenset(("is", "is not", "===", "!=="))
 
 
@@ -121,6 +121,12 @@ def _name(node: Node, when: int) -> Iterator[Happening]:
         yield Happening("do", when, QUIET)
 
 
+def _imported(node: Node, when: int) -> Iterator[Happening]:
+    """What stands in another module may get another value there."""
+    if "." in node.text or "#" in node.text:
+        yield Happening("do", when, QUIET)
+
+
 def _choice(node: Node, when: int) -> Iterator[Happening]:
     yield from happenings(node.parts[0], when)
     yield Happening("do", when, QUIET)
@@ -133,6 +139,25 @@ def _comprehension(node: Node, when: int) -> Iterator[Happening]:
     yield Happening("do", when, EFFECT)
     for part in node.parts:
         yield from happenings(part, LATER)
+
+
+def _call(node: Node, when: int) -> Iterator[Happening]:
+    function, *arguments = node.parts
+    # Which method a name leads to is taken not to depend on the arguments.
+    late = function.kind in ("attr", "ref") and _is_path(function)
+    first = [one for one in walk(function) if one.kind != "ref"][-1:] if late else [function]
+    for part in (*first, *arguments):
+        yield from happenings(part, when)
+    if late:
+        yield Happening("do", when, QUIET)
+    if degree := _own_degree(node):
+        yield Happening("do", when, degree)
+
+
+def _is_path(node: Node) -> bool:
+    while node.kind == "attr":
+        node = node.parts[0]
+    return node.kind in ("name", "this", "ref")
 
 
 def _definition(node: Node, when: int) -> Iterator[Happening]:
@@ -159,7 +184,7 @@ def _own_degree(node: Node) -> int:
     match node.kind:
         case "call":
             return RAISES if called(node) in PURE_CALLS and not _keyed(node) else EFFECT
-        case "await" | "raise" | "new":
+        case "await" | "raise" | "yield" | "new":
             return EFFECT
         case "index" | "slice":
             return RAISES
@@ -238,11 +263,13 @@ def change_places(one: int, other: int) -> bool:
 
 OWN_ORDER: dict[str, Callable[[Node, int], Iterator[Happening]]] = {
     "name": _name,
+    "ref": _imported,
     **dict.fromkeys(("and", "or", "coalesce", "ifexp", "if"), _choice),
     "function": _function,
     "comp": _comprehension,
     **dict.fromkeys(("assign", "augment", "named"), _assignment),
     "define": _definition,
+    "call": _call,
     "for": _loop,
     **dict.fromkeys(("with", "try"), _guarded),
 }

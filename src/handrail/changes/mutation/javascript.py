@@ -21,6 +21,8 @@ from handrail.changes.mutation.tree import EMPTY, NOTHING, Binding, Node, assign
 if TYPE_CHECKING:
     from tree_sitter import Node as Syntax
 
+OWN_NAMES = re.compile(r"\(\s*this\s*[,)]|\.\.\.\s*this\b|\bin\s+this\b|\[\s*[\"'`]_|this\s*\[")
+"""Where the names of an object's own members are read as text."""
 MEMBER = re.compile(r"#\w+|_\w*[A-Za-z0-9]")
 
 
@@ -80,6 +82,7 @@ class _Reader(Functions):
 
     def _private(self) -> frozenset[str]:
         found: set[str] = set()
+        seen = OWN_NAMES.search(text_of(self._root)) is not None
         for one in names.everything(self._root):
             if one.type in ("property_identifier", "private_property_identifier") and MEMBER.fullmatch(
                 text_of(one)
@@ -88,7 +91,7 @@ class _Reader(Functions):
             if one.type == "accessibility_modifier" and text_of(one) == "private" and one.parent:
                 name = one.parent.child_by_field_name("name") or one.parent.child_by_field_name("pattern")
                 found.add(f"~{text_of(name)}")
-        return frozenset(found)
+        return frozenset(word for word in found if word.startswith("#") or not seen)
 
     # Imports and exports
 

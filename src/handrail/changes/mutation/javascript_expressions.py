@@ -186,7 +186,10 @@ class Expressions(ABC):
         if given is None or given.type != "arguments":
             return self._other(node)
         kind = "optionalcall" if optional else "chainedcall" if _is_chained(function) else "call"
-        return Node(kind, (self._expression(function), *map(self._expression, named(given))))
+        called = self._expression(function)
+        # A function that is called by a name has another `this` than one called on an object.
+        on = "on" if called.kind in ("attr", "index") else ""
+        return Node(kind, (called, *map(self._expression, named(given))), on)
 
     def _binary(self, node: "Syntax") -> Node:
         sign = text_of(node.child_by_field_name("operator"))

@@ -1,6 +1,17 @@
 """Loops that only fill a list, as the comprehensions that they could be."""
 
-from handrail.changes.mutation.tree import NOTHING, Binding, Node, assign, rebuilt, uses, walk
+from handrail.changes.mutation.tree import (
+    NOTHING,
+    Binding,
+    Node,
+    assign,
+    name,
+    put,
+    rebuilt,
+    targets,
+    uses,
+    walk,
+)
 
 
 def without_loops(root: Node) -> Node:
@@ -9,7 +20,41 @@ def without_loops(root: Node) -> Node:
 
 
 def _in_function(function: Node) -> Node:
+    function = _apart(function)
     return rebuilt(function, lambda one: _in_block(one, function) if one.kind == "block" else one)
+
+
+def _apart(function: Node) -> Node:
+    """Loops that use one name for their items, each with a name of its own, where none looks at another's."""
+    loops: dict[Binding, list[Node]] = {}
+    for one in walk(function):
+        if one.kind == "for" and one.parts[0].kind == "name" and one.parts[0].binding:
+            loops.setdefault(one.parts[0].binding, []).append(one)
+    for binding, same in loops.items():
+        inside = sum(uses(one, binding) for one in same)
+        alone = not any(uses(one.parts[1], binding) or _loops_again(one, binding) for one in same)
+        if len(same) < 2 or binding.fixed or inside != uses(function, binding) or not alone:
+            continue
+        named = {id(one): put(one, binding, name(Binding(binding.name, binding.depth))) for one in same}
+        function = _exchanged(function, named)
+    return function
+
+
+def _loops_again(loop: Node, binding: Binding) -> bool:
+    inner = [one for part in loop.parts[1:] for one in walk(part)]
+    functions = [one for one in inner if one.kind in ("function", "comp")]
+    again = any(one.kind == "for" and binding in targets(one.parts[0]) for one in inner)
+    return again or any(uses(one, binding) for one in functions)
+
+
+def _exchanged(node: Node, named: dict[int, Node]) -> Node:
+    if id(node) in named:
+        return named[id(node)]
+    if not node.parts:
+        return node
+    parts = tuple(_exchanged(part, named) for part in node.parts)
+    same = all(new is old for new, old in zip(parts, node.parts, strict=True))
+    return node if same else node.with_parts(*parts)
 
 
 def _in_block(block: Node, function: Node) -> Node:

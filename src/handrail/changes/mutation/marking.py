@@ -128,6 +128,8 @@ def names_of(node: Node) -> set[str]:
             found.add(one.binding.name)
         if one.kind in ("attr", "member", "method", "name", "key", "chainedattr", "optionalattr"):
             found.add(one.text)
+        if one.kind == "const" and one.text[:1] in ("'", '"'):
+            found.add(one.text[1:-1])
         if one.kind in ("ref", "import"):
             found |= set(one.text.replace(":", ".").replace(" ", ".").split("."))
     return found

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from handrail.changes.mutation.effects import LATER, QUIET, degree, happenings
+from handrail.changes.mutation.effects import LATER, happenings
 from handrail.changes.mutation.tree import Binding, Node, block, stored, walk
 
 PLAIN_DECORATORS = frozenset(
@@ -53,7 +53,7 @@ PLAIN_BASES = frozenset(
         "Error",
     ]
 )
-Rename = Callable[[str], str]
+FIXED = frozenset(("const", "tuple", "list", "dict", "set", "pair", "unary", "fstring", "key"))
 
 
 class Defined(NamedTuple):
@@ -88,7 +88,7 @@ def is_plain(node: Node, known: Mapping[Binding, Node]) -> bool:
         case Node("define", (function,)):
             return _plain_function(function)
         case Node("assign", (Node("name", binding=Binding() as binding), value)):
-            return not binding.shared and degree(value) <= QUIET and value.kind != "name"
+            return not binding.shared and _is_fixed(value)
         case Node("class", (heritage, decorators, body)):
             return (
                 not decorators.parts
@@ -107,7 +107,14 @@ def _plain_function(function: Node) -> bool:
         one.text in PLAIN_DECORATORS or (one.kind == "attr" and one.text in ("setter", "getter", "deleter"))
         for one in (each.parts[0] if each.kind == "call" else each for each in decorators.parts)
     )
-    return named and all(degree(part) <= QUIET for one in parameters.parts for part in one.parts)
+    return named and all(
+        _is_fixed(part) or part.kind == "name" for one in parameters.parts for part in one.parts
+    )
+
+
+def _is_fixed(value: Node) -> bool:
+    """Whether a value is the same whenever it is evaluated."""
+    return value.kind == "function" or (value.kind in FIXED and all(map(_is_fixed, value.parts)))
 
 
 def _plain_member(one: Node) -> bool:
@@ -115,7 +122,7 @@ def _plain_member(one: Node) -> bool:
         case Node("method", (Node("function") as function,)):
             return one.text not in ("__init_subclass__", "__set_name__") and _plain_function(function)
         case Node("assign" | "field", (_, value)):
-            return degree(value) <= QUIET
+            return value.kind == "nothing" or _is_fixed(value)
         case Node("pass"):
             return True
         case _:

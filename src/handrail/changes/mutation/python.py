@@ -173,7 +173,9 @@ class _Reader(Expressions):
     def _annotated(self, one: ast.AnnAssign) -> list[Node]:
         kept = self._scope.is_class and (self._kept_fields or self._hints_read)
         if kept:
-            parts = (self._target(one.target), self._expression(one.value) if one.value else NOTHING)
+            target = self._target(one.target)
+            named = Node("field name", text=target.text) if target.kind == "member" else target
+            parts = (named, self._expression(one.value) if one.value else NOTHING)
             return [Node("field", parts, ast.unparse(one.annotation))]
         if one.value is None:
             return [Node("pass")]
