@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from handrail.engine.takeover import take_over
 from handrail.models.base import Request, ToolResult
 from handrail.models.one_action import OneActionModel
 from handrail.protocol.commands import AnswerApproval, Cancel, RunAll, RunCommand
@@ -18,14 +19,18 @@ from handrail.protocol.events import (
     ApprovalPicked,
     BatchDecided,
     BatchFinished,
+    BatchStarted,
     BatchStep,
     ToolFinished,
     ToolStarted,
     TurnFinished,
     UserMessage,
 )
+from handrail.protocol.ids import new_id
 from handrail.sessions.handle import Session
+from handrail.storage.recovery import open_log
 from handrail.tools.said import user_texts
+from handrail.workspace.files import Workspace
 from tests.engine.conversation import Conversation, conversation, eventually, script_file, words
 from tests.processes import gone, lasting, running
 
@@ -409,3 +414,25 @@ async def test_a_batch_that_is_asked_for_in_a_turn_waits_for_its_end_and_can_be_
         assert (await talk.until(TurnFinished)).reason == "cancelled"
         assert Session(talk.app.log, talk.id).waiting() == []
     assert not (tmp_path / "made").exists()
+
+
+async def test_a_kill_after_any_event_of_a_batch_leaves_one_end_of_it_and_of_its_turn(tmp_path: Path) -> None:
+    answers = says_after_failure("continue")
+    async with conversation(tmp_path, answers, mode="ask") as talk:
+        await talk.send(RunAll(commands=THREE))
+        await end_of(talk)
+    events = [one.event for one in talk.seen]
+    begun = next(at for at, event in enumerate(events) if isinstance(event, BatchStarted))
+    log = open_log(tmp_path / "log-of-kills")
+    for kept in range(begun + 1, len(events) + 1):
+        session = Session(log, new_id("s")).load()
+        assert session.try_hold()
+        session.append(*events[:kept])
+        take_over(session, Workspace(tmp_path))
+        types = [recorded.event.type for recorded in session.read_after(0, 1_000)]
+        assert types.count("batch_finished") == types.count("turn_finished") == 1, kept
+        assert types.count("tool_started") == types[:kept].count("tool_started")
+        assert types.index("batch_finished") < types.index("turn_finished")
+        assert session.state.turn is None
+        session.release()
+    log.close()
