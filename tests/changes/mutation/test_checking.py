@@ -5,16 +5,17 @@ from typing import Any
 import pytest
 
 from handrail.changes.mutation.checking import Version, check_refactor
-from tests.changes.mutation.pairs_file import Pair, pairs
+from tests.changes.mutation.pairs_file import FOLDER, Pair, pairs
 
-LANGUAGES = {"python.txt": ".py", "javascript.txt": ".js", "typescript.txt": ".ts"}
+LANGUAGES = {"python": ".py", "javascript": ".js", "typescript": ".ts"}
 
 
 def chosen(*, kept: bool) -> list[Any]:
     return [
         pytest.param(ending, pair, id=f"{ending}: {pair.name}")
-        for file, ending in LANGUAGES.items()
-        for pair in pairs(file)
+        for file in sorted(FOLDER.iterdir())
+        for ending in [LANGUAGES[file.stem.partition("-")[0]]]
+        for pair in pairs(file.name)
         if pair.kept == kept
     ]
 

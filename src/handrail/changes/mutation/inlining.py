@@ -94,15 +94,24 @@ def _taken_out(
 def _unused(
     statement: Node, rest: tuple[Node, ...], function: Node, counts: Counter[Binding]
 ) -> list[Node] | None:
-    """Without a function that only calls itself, or that nobody calls."""
+    """Without a function that nobody else calls, or that is only handed on, once: then it stands there."""
     binding, decorators = statement.binding, statement.parts[0].parts[2].parts
     if binding is None or binding.depth == 0 or binding.fixed or counts[binding] != 1 or decorators:
         return None
-    if uses(function, binding) != uses(statement, binding):
+    own, all_uses = uses(statement, binding), uses(function, binding)
+    if not own and all_uses == 1 and not _is_called(binding, rest):
+        value = statement.parts[0]
+        return [put(one, binding, value) for one in rest] if fits(binding, value, rest, counts, 1) else None
+    if own != all_uses:
         return None
     if any(degree(part) > TOTAL for one in statement.parts[0].parts[0].parts for part in one.parts):
         return None
     return list(rest)
+
+
+def _is_called(binding: Binding, rest: tuple[Node, ...]) -> bool:
+    calls = (one for statement in rest for one in walk(statement) if one.kind in ("call", "new"))
+    return any(one.parts[0].binding is binding for one in calls)
 
 
 def _unread(statement: Node, binding: Binding, rest: tuple[Node, ...], function: Node) -> list[Node] | None:

@@ -68,7 +68,7 @@ class Functions(Expressions):
             )
         default = (self._expression(value),) if value is not None else ()
         if pattern.type == "identifier":
-            return Node("param", default, "", self._scope.names[text_of(pattern)])
+            return Node("param", default, "/", self._scope.names[text_of(pattern)])
         if pattern.type == "rest_pattern":
             return Node("param", (Node("bind", (self._pattern(pattern),)),), "*")
         return Node("param", (Node("bind", (self._pattern(pattern),)), *default), "pattern")
