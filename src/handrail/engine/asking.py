@@ -23,8 +23,15 @@ from handrail.protocol.values import ToolCall, Usage
 from handrail.sessions.handle import Session
 
 Cost = Callable[[Model, Usage], float | None]
+Afford = Callable[[Model, Request], Afforded]
+"""The request as it may be sent; raises BudgetReached where it may not."""
 A_LITTLE = Usage(input_tokens=1, output_tokens=1)
 """What this costs tells a model that is free from one that is not."""
+
+
+def as_it_is(_model: Model, request: Request) -> Afforded:
+    """No budget holds."""
+    return Afforded(request)
 
 
 class Retries(NamedTuple):
@@ -44,8 +51,7 @@ class Asking(NamedTuple):
     models: Sequence[Model]
     retries: Retries
     cost: Cost
-    afford: Callable[[Model, Request], Afforded] = lambda _model, request: Afforded(request)
-    """The request as it may be sent; raises BudgetReached where it may not."""
+    afford: Afford = as_it_is
 
 
 async def ask(asking: Asking, turn_id: str, request_for: Callable[[Model], Request]) -> Answered:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from anyio import get_cancelled_exc_class
 
 from handrail.context.budget import request_bytes, request_tokens
-from handrail.engine.asking import Cost, spent
+from handrail.engine.asking import Afford, Cost, as_it_is, spent
 from handrail.models.base import Model, Request
 from handrail.models.reading import Answer, Collector
-from handrail.protocol.errors import ModelProblem
+from handrail.protocol.errors import BudgetReached, ModelProblem
 from handrail.protocol.events import SideAnswered, SideAsked
 from handrail.protocol.events.context import Purpose
 from handrail.protocol.ids import new_id
@@ -30,11 +30,17 @@ class SideCall(NamedTuple):
     model: Model
     role: Role
     cost: Cost
+    afford: Afford = as_it_is
 
     async def ask(self, request: Request, purpose: Purpose = "summary") -> SideAnswered:
         """The answer, or the problem; asked once, because nothing waits for it that cannot do without."""
+        request_id = new_id("r")
+        try:
+            request = self.afford(self.model, request).request
+        except BudgetReached as reached:
+            return SideAnswered(request_id=request_id, problem=str(reached), cost_usd=0.0)
         asked = SideAsked(
-            request_id=new_id("r"),
+            request_id=request_id,
             purpose=purpose,
             model=self.model.name,
             role=self.role,

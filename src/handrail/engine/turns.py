@@ -149,11 +149,12 @@ class Turns:
             from handrail.engine.picked import PickedAsker
 
             asker = PickedAsker(session, asker)
-        side = await self._side(session, models)
+        affordable = affording(session, self.catalogue, price)
+        side = (await self._side(session, models))._replace(afford=affordable)
         means = Means(
             session=session,
             catalogue=self.catalogue,
-            asking=Asking(session, models, retries, price, affording(session, self.catalogue, price)),
+            asking=Asking(session, models, retries, price, affordable),
             fast=side.model,
             gate=Gate(
                 session,

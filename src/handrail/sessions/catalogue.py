@@ -23,6 +23,8 @@ class SessionInfo(NamedTuple):
     deleted: bool
     copied: str = ""
     """`fork` or `import`, for one that came from another session."""
+    waiting: bool = False
+    """A run of it is paused."""
 
 
 def list_sessions(log: Log, *, deleted: bool = False) -> list[SessionInfo]:
@@ -47,6 +49,7 @@ def _info(log: Log, head: Head) -> SessionInfo:
         label.running,
         label.deleted,
         label.copied,
+        label.waiting,
     )
 
 

@@ -234,6 +234,7 @@ class Label(BaseModel):
     cost_usd: float = 0.0
     deleted: bool = False
     running: bool = False
+    waiting: bool = False
     copied: str = ""
 
 
@@ -245,6 +246,7 @@ def label_of(state: State) -> Label:
         cost_usd=state.cost_usd,
         deleted=state.deleted,
         running=state.turn is not None,
+        waiting=state.paused is not None and state.turn is None,
         copied=state.copied,
     )
 

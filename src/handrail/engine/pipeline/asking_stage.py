@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from handrail.context.budget import output_tokens, shown_characters
 from handrail.engine.asking import Asking, ask
 from handrail.engine.pipeline.definition import Output, Outputs, Stage
+from handrail.engine.pipeline.telling import told
 from handrail.models.base import AssistantTurn, Deadlines, Message, Model, Request, UserTurn
 from handrail.models.shaped import shaped
 from handrail.protocol.errors import GiveUp
@@ -72,19 +73,6 @@ def _request_for(
 
 def shaped_input(stage: Stage, run: RunState, outputs: Outputs, room: int) -> str:
     """What the stage is told: the question, outputs of others, what is to be mended, the user's word."""
-    taken = {name: json.dumps(outputs[name], ensure_ascii=False) for name in stage.takes if name in outputs}
-    each = room // (len(taken) + 1)
-    parts = [f"Question:\n{head_and_tail(run.question, each)}"]
-    parts += [f"Output of {name}:\n{head_and_tail(data, each)}" for name, data in taken.items()]
-    if run.issues:
-        before = run.stages.get(stage.name)
-        if before and before.output is not None:
-            parts.append(f"Your last answer:\n{head_and_tail(json.dumps(before.output), each)}")
-        parts.append("What was found wanting, and has to be mended:\n" + _listed(run.issues))
-    if run.feedback:
-        parts.append("The user says:\n" + _listed(run.feedback))
-    return "\n\n".join(parts)
-
-
-def _listed(items: Sequence[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
+    share = room // (len(stage.takes) + 2)
+    question = f"Question:\n{head_and_tail(run.question, share)}"
+    return "\n\n".join([question, *told(stage, run, outputs, share)])

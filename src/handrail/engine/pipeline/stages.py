@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from handrail.engine.asking import Asking, Cost
+from handrail.engine.asking import Afford, Asking, Cost
 from handrail.engine.ending import Ending
-from handrail.engine.limits import Afforded, afford, shares
+from handrail.engine.limits import NO_BUDGET, Afforded, afford, shares
 from handrail.engine.pipeline.definition import Catalogue, Output, Outputs, Stage
 from handrail.engine.pipeline.walker import Done
 from handrail.models.base import Deadlines, Model, Request
@@ -80,16 +80,16 @@ class Stages(NamedTuple):
         return await means.catalogue.steps[stage.step](work)
 
 
-def affording(session: Session, catalogue: Catalogue, cost: Cost) -> Callable[[Model, Request], Afforded]:
+def affording(session: Session, catalogue: Catalogue, cost: Cost) -> Afford:
     """Holds requests to the budgets of the run and of the stage that is under way."""
 
     def afforded(model: Model, request: Request) -> Afforded:
-        run = session.state.run
+        run = session.state.run or session.state.paused
         if run is None:
             return Afforded(request)
         pipeline = catalogue.find(run.pipeline)
-        stage = pipeline.stage(run.open.stage) if run.open else pipeline.stages[0]
-        return afford(request, shares(run, pipeline.budget, stage.budget), lambda usage: cost(model, usage))
+        stage = pipeline.stage(run.open.stage).budget if run.open else NO_BUDGET
+        return afford(request, shares(run, pipeline.budget, stage), lambda usage: cost(model, usage))
 
     return afforded
 

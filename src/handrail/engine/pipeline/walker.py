@@ -51,11 +51,12 @@ def begun(pipeline: Pipeline, turn_id: str, question: str) -> list[Event]:
         question="" if pipeline.conversational else question,
         conversational=pipeline.conversational,
     )
-    return [started, _started(run_id, pipeline.stages[0])]
+    first = pipeline.stages[0]
+    return [started, _started(run_id, first, first.prompt)]
 
 
-def _started(run_id: str, stage: Stage) -> StageStarted:
-    text = stage.prompt if stage.kind == "work" else ""
+def _started(run_id: str, stage: Stage, told: str) -> StageStarted:
+    text = told if stage.kind == "work" else ""
     return StageStarted(run_id=run_id, stage_id=new_id("st"), stage=stage.name, kind=stage.kind, text=text)
 
 
@@ -110,7 +111,10 @@ class Walker:
     async def _do(self, stage: Stage) -> Ending:
         """Do a stage, or go on with it where it is open; what it came to is noted."""
         if self._run.open is None:
-            self._note(_started(self._run.run_id, stage))
+            from handrail.engine.pipeline.telling import told_to_conversation
+
+            told = told_to_conversation(stage, self._run, self._outputs)
+            self._note(_started(self._run.run_id, stage, told))
         self._commit()
         done = await self._performer.perform(stage, self._run, self._outputs)
         self._run = self._folded()

@@ -19,7 +19,8 @@ def session_lines(infos: "list[SessionInfo]", now: float, width: int) -> list[Li
     head = f"{'session':<{len(infos[0].id)}}  {'last used':>12}  {'':>9}  {'cost':>7}  title"
     rows = [line((DIM, fit(head, width)))]
     for info in infos:
-        state = "running " if info.running else "deleted " if info.deleted else ""
+        state = "running " if info.running else "waiting " if info.waiting else ""
+        state = "deleted " if info.deleted else state
         state += f"{COPIED[info.copied]} " if info.copied else ""
         turns = f"{info.turns:>3} turn{'s' if info.turns != 1 else ' '}"
         facts = f"{ago(now - info.touched):>12}  {turns}  {usd(info.cost_usd):>7}  "
