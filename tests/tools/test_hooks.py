@@ -107,11 +107,13 @@ async def test_a_hook_that_is_not_there_denies(make_bench: MakeBench, tmp_path: 
 
 
 @pytest.mark.promise("HOOK-7")
+@pytest.mark.parametrize("apart", [False, True])
 async def test_a_hook_leaves_no_process_behind_and_its_answer_counts(
-    make_bench: MakeBench, tmp_path: Path
+    make_bench: MakeBench, tmp_path: Path, apart: bool
 ) -> None:
     word = lasting()
-    body = f'import subprocess\nsubprocess.Popen(["sleep", "{word}"])\nsay(deny="not now")'
+    start = f'subprocess.Popen(["sleep", "{word}"], start_new_session={apart})'
+    body = f'import subprocess\n{start}\nsay(deny="not now")'
     bench = make_bench(hooks=[hook(tmp_path / "mine", "before_tool", body)])
     assert reason(await bench.call("list")) == "hook_denied"
     assert (spoken(bench)[0].did, spoken(bench)[0].text) == ("denied", "not now")

@@ -9,6 +9,7 @@ import json
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -24,6 +25,8 @@ from handrail.tools.clip import head_and_tail, plain
 from handrail.tools.environment import without_secrets
 from handrail.tools.output import Output
 from handrail.tools.process import Ended, run_process
+from handrail.tools.sandbox.guardian import LEFT
+from handrail.tools.sandbox.landlock import guarded
 from handrail.tools.secrets import Secrets
 
 MOST_OUTPUT = 4_000_000
@@ -99,7 +102,7 @@ async def run_hook(hook: Hook, question: Mapping[str, Any], workspace: Path, sec
     if ended.code != 0:
         said = plain(printed.errors.ends(MOST_ERRORS)).strip()
         return _failure(f"{_how(ended)}{f': {said}' if said else ''}", secrets)
-    return _read(hook, bytes(printed.output), secrets)
+    return _read(hook, bytes(printed.output).removesuffix(LEFT), secrets)
 
 
 async def _run(
@@ -124,7 +127,7 @@ async def _run(
             tasks.start_soon(_read_all, reading, printed.errors)
             try:
                 ended: Ended | str = await run_process(
-                    words,
+                    guarded(words) if sys.platform == "linux" else words,
                     folder=hook.folder,
                     environment=environ,
                     timeout=hook.settings.seconds,
