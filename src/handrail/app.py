@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from handrail.engine.history import History
     from handrail.engine.intents import IntentBook
     from handrail.engine.proposals import Proposals
+    from handrail.engine.tracing import Tracing
 
 POLL_SECONDS = 0.025
 """How soon what another process committed is noticed."""
@@ -330,6 +331,13 @@ class App:
         from handrail.engine.intents import IntentBook
 
         return IntentBook(self.log, self.workspace, self._intents)
+
+    @property
+    def trace(self) -> "Tracing":
+        """Which intent, turn and model wrote what, and whether that is as it was written."""
+        from handrail.engine.tracing import Tracing
+
+        return Tracing(self.log, self.workspace)
 
     async def git_state(self) -> GitState | None:
         """Branch and changed files of the workspace; None where there is no git to ask."""

@@ -150,6 +150,23 @@ async def test_edits_of_users_rewinds_and_what_commands_change_are_lines_too(ben
     assert is_right(bench)
 
 
+@pytest.mark.anyio
+@pytest.mark.promise("TRACE-6")
+async def test_a_model_cannot_write_move_or_delete_the_trace(bench: Bench) -> None:
+    write(bench, "a.py", "x = 1\n")
+    before = (bench.root / PATH).read_bytes()
+    for call in (
+        bench.call("write", path=PATH, text="{}\n"),
+        bench.call("delete", path=PATH),
+        bench.call("move", path=PATH, to="elsewhere"),
+        bench.call("move", path="a.py", to=".orchestration/b"),
+    ):
+        done = await call
+        assert done.error
+        assert done.error.reason == "protected_path"
+    assert (bench.root / PATH).read_bytes() == before
+
+
 def test_a_forked_session_begins_a_chain_of_its_own(bench: Bench) -> None:
     write(bench, "a.py", "x = 1\n")
     other = Session(bench.session.log, fork(bench.session.log, bench.session.id, turn=None)).load()

@@ -108,9 +108,7 @@ def _asked(given: dict[str, Any], ask: "Callable[[Tracing], Awaitable[Answer]]")
     import anyio
 
     async def run() -> "Answer":
-        from handrail.engine.tracing import Tracing
-
         async with opened(options_for(given)) as app:
-            return await ask(Tracing(app.log, app.workspace))
+            return await ask(app.trace)
 
     return anyio.run(run)
