@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.engine.pipeline.definition import Pipeline, Stage
 from handrail.protocol.commands import Cancel, Compact, SendMessage
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
@@ -225,3 +226,31 @@ async def test_two_runs_at_once_never_mix(tmp_path: Path) -> None:
             assert item.stream.endswith(other)
             if isinstance(event, TurnFinished):
                 break
+
+
+async def test_a_stage_that_works_in_the_conversation_is_told_what_it_takes(tmp_path: Path) -> None:
+    plan, work = report().stages[0], Stage("work", "work", prompt="Now do it.", takes=("plan",))
+    script = [
+        as_json(f"Question:\n{QUESTION}", {"topics": ["costs"]}),
+        {"calls": [{"name": "list", "arguments": {"path": "."}}]},
+        {"text": "It is done."},
+    ]
+    pipelines = catalogue(Pipeline("report", stages=(plan, work)))
+    async with conversation(tmp_path, script, catalogue=pipelines) as talk:
+        assert (await begin(talk)).reason == "answered"
+        asked = talk.requests[-1]
+        assert 'Now do it.\n\nOutput of plan:\n{"topics": ["costs"]}' in words(asked)
+        assert words(asked).startswith(QUESTION)
+        assert talk.all(RunCompleted)[0].text == "answer: It is done."
+        stages = {event.stage_id: event.stage for event in talk.all(StageStarted)}
+        assert [stages[event.stage_id] for event in talk.all(ToolStarted)] == ["work"]
+
+
+async def test_a_session_whose_run_is_paused_is_listed_as_waiting(tmp_path: Path) -> None:
+    async with conversation(tmp_path, answers(), mode="edit", catalogue=catalogue()) as talk:
+        await begin(talk)
+        (info,) = talk.app.sessions()
+        assert (info.running, info.waiting) == (False, True)
+        await talk.turn("1")
+        (info,) = talk.app.sessions()
+        assert (info.running, info.waiting) == (False, False)

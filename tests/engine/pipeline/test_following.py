@@ -1,0 +1,148 @@
+"""What comes next in a run follows from its pipeline and its state alone."""
+
+import pytest
+
+from handrail.engine.pipeline.definition import (
+    Failed,
+    Gate,
+    Output,
+    Passed,
+    Pause,
+    Pipeline,
+    Repair,
+    Stage,
+    Verdict,
+)
+from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Redo, Stop, following
+from handrail.engine.pipeline.summary import MOST, summary
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.events import (
+    Event,
+    GateFailed,
+    Recorded,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunRepaired,
+    RunResumed,
+    RunStarted,
+    StageCompleted,
+    StageStarted,
+)
+from handrail.protocol.events.runs import Choice
+from handrail.sessions.run_state import SUMMARIES, Runs, RunState
+
+A, B = Stage("a", "ask"), Stage("b", "code", gates=(Gate("good", "repair"), Gate("safe")))
+C = Stage("c", "ask")
+PIPELINE = Pipeline(
+    "p", stages=(A, B, C), pauses=(Pause("a"),), repairs=(Repair("a", "c", 5), Repair("b", "b", 2))
+)
+LEAVE = Choice(text="Leave", then="leave")
+PAUSED = RunPaused(run_id="run_1", stage="a", text="?", choices=(LEAVE,), exit=1)
+FLAW = GateFailed(run_id="run_1", stage_id="st_b", stage="b", gate="good", issues=("bad",))
+
+
+def passes(_stage: Stage, _gate: Gate) -> Verdict:
+    return Passed()
+
+
+def fails(_stage: Stage, gate: Gate) -> Verdict:
+    return Failed(("bad",)) if gate.check == "good" else Passed()
+
+
+def done(run: RunState, *stages: str) -> RunState:
+    for stage in stages:
+        run.apply(StageStarted(run_id="run_1", stage_id=f"st_{stage}", stage=stage, kind="ask"))
+        run.apply(StageCompleted(run_id="run_1", stage_id=f"st_{stage}", stage=stage, output={}))
+    return run
+
+
+def begun() -> RunState:
+    return RunState(run_id="run_1", pipeline="p", question="why?")
+
+
+def test_stages_follow_one_another_to_the_end() -> None:
+    assert following(PIPELINE, begun(), passes) == Do(A)
+    run = begun()
+    run.apply(StageStarted(run_id="run_1", stage_id="st_a", stage="a", kind="ask"))
+    assert following(PIPELINE, run, passes) == Do(A)
+    assert following(PIPELINE, done(begun(), "a", "b"), passes) == Do(C)
+    assert following(PIPELINE, done(begun(), "a", "b", "c"), passes) == Complete()
+
+
+def test_a_pause_stops_once_and_goes_on_or_does_the_stage_again() -> None:
+    run = done(begun(), "a")
+    assert following(PIPELINE, run, passes) == Stop(PIPELINE.pauses[0])
+    run.apply(PAUSED)
+    run.apply(RunResumed(run_id="run_1"))
+    assert following(PIPELINE, run, passes) == Do(B)
+    run = done(begun(), "a")
+    run.apply(PAUSED)
+    run.apply(RunResumed(run_id="run_1", again=True, feedback="shorter"))
+    assert following(PIPELINE, run, passes) == Do(A)
+    assert following(PIPELINE, done(run, "a"), passes) == Stop(PIPELINE.pauses[0])
+
+
+@pytest.mark.promise("RUN-1")
+def test_the_shortest_repair_unit_is_done_again_so_often_and_no_more() -> None:
+    run = done(begun(), "a", "b")
+    for number in (1, 2):
+        assert following(PIPELINE, run, fails) == Flawed(B, B.gates[0], ("bad",))
+        run.apply(FLAW)
+        assert following(PIPELINE, run, fails) == Redo(Repair("b", "b", 2), number)
+        run.apply(RunRepaired(run_id="run_1", first="b", last="b", number=number))
+        assert following(PIPELINE, run, fails) == Do(B)
+        assert run.issues == ["bad"]
+        done(run, "b")
+    run.apply(FLAW)
+    assert following(PIPELINE, run, fails) == Fail("b did not pass good after 2 of 2 repairs: bad")
+
+
+def test_a_gate_that_ends_the_run_is_not_repaired() -> None:
+    run = done(begun(), "a", "b")
+    run.apply(GateFailed(run_id="run_1", stage_id="st_b", stage="b", gate="safe", issues=("unsafe",)))
+    assert following(PIPELINE, run, fails) == Fail("b did not pass safe: unsafe")
+
+
+def test_a_stage_that_is_there_no_more_is_told() -> None:
+    with pytest.raises(UsageProblem, match="no stage 'gone' any more"):
+        following(PIPELINE, done(begun(), "gone"), passes)
+
+
+def test_what_is_known_of_runs_does_not_grow_with_their_number() -> None:
+    runs = Runs()
+    for number in range(1, 40):
+        run_id = f"run_{number}"
+        started = RunStarted(run_id=run_id, turn_id="t", pipeline="p", question="why?")
+        runs.apply(Recorded("s", number * 2, 0.0, started))
+        end = RunCompleted(run_id=run_id, summary=f"summary {number}")
+        runs.apply(Recorded("s", number * 2 + 1, 0.0, end))
+    assert runs.current is None
+    assert [one.summary for one in runs.ended] == [f"summary {n}" for n in range(40 - SUMMARIES, 40)]
+
+
+def test_the_end_of_another_run_leaves_the_paused_one() -> None:
+    runs = Runs()
+    started = RunStarted(run_id="run_1", turn_id="t", pipeline="p")
+    other = RunStarted(run_id="run_2", turn_id="t_2", pipeline="agent")
+    events: list[Event] = [started, PAUSED, other, RunFailed(run_id="run_2", reason="cancelled")]
+    for seq, event in enumerate(events, 1):
+        runs.apply(Recorded("s", seq, 0.0, event))
+    assert runs.current is None
+    assert runs.paused
+    assert runs.paused.run_id == "run_1"
+
+
+@pytest.mark.promise("RUN-5")
+def test_a_summary_names_what_was_found_and_is_never_too_long() -> None:
+    run = done(begun(), "a", "b")
+    outputs: dict[str, Output] = {
+        "a": {"topics": ["costs", "dates"], "plan": "x" * 3_000},
+        "b": {"findings": ["Costs rose."], "conclusions": "Save.", "score": 0.8},
+    }
+    told = summary(run, outputs, "failed, partial: no model")
+    for part in ("Question: why?", "Stages done: a, b.", "Findings: Costs rose.", "Conclusions: Save."):
+        assert part in told
+    assert "Scores: 0.8" in told
+    assert told.startswith("Run of p: failed, partial: no model.")
+    assert 500 <= len(told) <= MOST
