@@ -69,8 +69,13 @@ class Toolbox:
             return {}
         if not self._for_intents:
             from handrail.tools.intents import RequestScope, SelectIntent
+            from handrail.tools.lessons import RecordLesson
 
-            tools: list[Tool[Any]] = [SelectIntent(self._intents), RequestScope(self._intents)]
+            tools: list[Tool[Any]] = [
+                SelectIntent(self._intents),
+                RequestScope(self._intents),
+                RecordLesson(self._intents.workspace),
+            ]
             self._for_intents = {tool.name: tool for tool in tools}
             self._specs |= {tool.name: tool.spec() for tool in tools}
             changing = [tool for tool in self._tools.values() if isinstance(tool, Changing)]
