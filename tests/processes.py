@@ -18,13 +18,13 @@ def lasting() -> str:
 def running(word: str) -> list[int]:
     """Processes with this word in their command line; one that has ended and was not collected has none."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            words = path.read_bytes().split(b"\0")
+            words = Path("/proc", name, "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
         if word.encode() in words:
-            found.append(int(path.parent.name))
+            found.append(int(name))
     return found
 
 

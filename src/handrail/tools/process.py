@@ -23,7 +23,7 @@ CHUNK = 1 << 20
 KILL_AFTER = 2.0
 """Seconds between asking a group to end and ending it."""
 KILL_AFTER_CANCEL = 0.5
-AT_ONCE = 1.0
+AT_ONCE = 6.0
 """Seconds that a guardian has to kill what is below it."""
 DRAIN = 0.5
 """Seconds for the last output of a program that has ended while a child of it still holds the pipe."""
@@ -176,7 +176,8 @@ def _running(group: int) -> bool:
     """Whether a process of the group runs; one that has ended and waits to be collected does not."""
     if not _signal(group, 0):
         return False
-    known = [_state_and_group(path) for path in Path("/proc").glob("[0-9]*/stat")]
+    # Not by a pattern: that asks about each file, and fails where a process ends meanwhile.
+    known = [_state_and_group(Path("/proc", name, "stat")) for name in os.listdir("/proc") if name.isdigit()]
     states = [state for state, number in known if number == str(group)]
     return not states or any(state not in "ZX" for state in states)
 

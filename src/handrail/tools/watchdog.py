@@ -3,6 +3,7 @@
 Something quick can take more between two looks: this keeps a machine usable, and is no wall.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -72,10 +73,12 @@ def descendants(pid: int, parents: dict[int, int]) -> list[int]:
 
 def _processes() -> Iterator[tuple[int, Seen]]:
     page = _page_size()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            fields = path.read_text(errors="replace").rpartition(")")[2].split()
-            yield int(path.parent.name), Seen(int(fields[1]), int(fields[21]) * page)
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                text = Path("/proc", name, "stat").read_text(errors="replace")
+                fields = text.rpartition(")")[2].split()
+                yield int(name), Seen(int(fields[1]), int(fields[21]) * page)
 
 
 def _page_size() -> int:

@@ -54,11 +54,14 @@ def guard(parent: int, become: Callable[[], NoReturn]) -> int:
             os.write(1, LEFT)
     except Told as told:
         grace = told.grace
+        if not grace:
+            _kill_group(child)
     except OSError:
         pass  # nobody reads the note any more
     try:
         _end_all(grace)
     except Told:
+        _kill_group(child)  # without a look at all processes, of which there may be very many
         _end_all(0.0)
     return status
 
@@ -96,8 +99,8 @@ def _end_all(grace: float) -> None:
         time.sleep(PAUSE)
     limit = time.monotonic() + KILLING
     while _anything_left() and time.monotonic() < limit:
-        # Again and again: what is killed may have started another one a moment ago.
-        _signal_all(signal.SIGKILL)
+        # Again and again: what is killed may have started another one a moment ago, in a group of its own.
+        _kill_groups()
         time.sleep(PAUSE)
 
 
@@ -117,6 +120,25 @@ def _signal_all(number: int) -> None:
             os.kill(pid, number)
         except OSError:
             continue  # it is gone, or another user's
+
+
+def _kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except OSError:
+        return  # nothing of it is left
+
+
+def _kill_groups() -> None:
+    """Kill by groups: the kernel ends all of one at once, however quickly they start others."""
+    ours = os.getpgid(0)
+    for pid in below(os.getpid()):
+        try:
+            group = os.getpgid(pid)
+        except OSError:
+            continue  # it is gone, with its group
+        if group != ours:
+            _kill_group(group)
 
 
 def below(pid: int) -> list[int]:

@@ -30,9 +30,9 @@ def confined(words: Sequence[str], ground: Ground, temp: str, *, network: bool, 
     )
 
 
-def guarded(words: Sequence[str]) -> list[str]:
+def guarded(words: Sequence[str], processes: int) -> list[str]:
     """The command with nothing but somebody who ends all that it leaves behind."""
-    return _launched("--", *words)
+    return _launched("--processes", str(processes), "--", *words)
 
 
 def _launched(*options: str) -> list[str]:

@@ -3,7 +3,7 @@
 It imports only what it needs, because every command waits for it. It is a program of its own because a
 process with threads must not run Python between fork and exec.
 
-    main --parent PID [--landlock --file-bytes N --open-files N --processes N [--network] [--write PATH]...
+    main --parent PID --processes N [--landlock --file-bytes N --open-files N [--network] [--write PATH]...
         [--hide PATH]...] -- COMMAND...
 
 Ends with status 125 when it could not confine itself; the command was not run then.
@@ -65,6 +65,8 @@ def main(words: list[str]) -> NoReturn:
         try:
             if "--landlock" in options:
                 confine(options)
+            else:
+                limit(resource.RLIMIT_NPROC, number_of("--processes", options) + threads_of_user())
         except OSError as error:
             os.write(2, f"The command was not run, because it could not be confined: {error}.\n".encode())
             os._exit(NOT_CONFINED)
@@ -74,22 +76,19 @@ def main(words: list[str]) -> NoReturn:
             os.write(2, f"{command[0]}: {error.strerror}\n".encode())
             os._exit(127 if error.errno == errno.ENOENT else 126)
 
-    leave(guard(int(options[options.index("--parent") + 1]), become))
+    leave(guard(number_of("--parent", options), become))
 
 
 def confine(options: list[str]) -> None:
     values: dict[str, list[str]] = {"--write": [], "--hide": ["/dev"]}
-    numbers = dict.fromkeys(("--file-bytes", "--open-files", "--processes"), 0)
     for name, value in itertools.pairwise(options):
         if name in values:
             values[name].append(value)
-        elif name in numbers:
-            numbers[name] = int(value)
     network = "--network" in options
     limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_FSIZE, numbers["--file-bytes"])
-    limit(resource.RLIMIT_NOFILE, numbers["--open-files"])
-    limit(resource.RLIMIT_NPROC, numbers["--processes"] + threads_of_user())
+    limit(resource.RLIMIT_FSIZE, number_of("--file-bytes", options))
+    limit(resource.RLIMIT_NOFILE, number_of("--open-files", options))
+    limit(resource.RLIMIT_NPROC, number_of("--processes", options) + threads_of_user())
     if os.geteuid() == 0:
         drop_powers()
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -109,6 +108,10 @@ def threads_of_user() -> int:
             except OSError:
                 continue  # it has ended
     return found
+
+
+def number_of(name: str, options: list[str]) -> int:
+    return int(options[options.index(name) + 1])
 
 
 def limit(which: int, wished: int) -> None:

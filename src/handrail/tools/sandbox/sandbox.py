@@ -68,7 +68,9 @@ class Sandbox:
     ) -> AsyncIterator[Confined]:
         """The words and the environment that run a command confined, with its temp folder while it lasts."""
         found = await self.protection()
-        async with group(self._wall) if found.walled else nullcontext() as made:
+        # Without a sandbox a group is no wall against what wants out of it, and yet one against accidents.
+        walled = found.walled or not found.active
+        async with group(self._wall) if walled else nullcontext() as made:
             held = Bounds(
                 0 if found.memory and made else self._wall.memory,
                 0 if found.processes and (made or not found.walled) else self._wall.processes,
@@ -103,7 +105,9 @@ class Sandbox:
                     with anyio.CancelScope(shield=True):
                         await anyio.to_thread.run_sync(remove_scratch, temp)
             case "none":
-                guarded = landlock.guarded(words) if sys.platform == "linux" else list(words)
+                guarded = list(words)
+                if sys.platform == "linux":
+                    guarded = landlock.guarded(words, self._wall.processes)
                 yield Confined(guarded, ground.environ)
 
     async def _look(self) -> Protection:
