@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from bench import changes, deciding, long_session
+from bench import changes, deciding, following, long_session
 from bench.agents import Agent, Handrail
 from bench.commits import Gap, longest_gap
 from bench.figures import Measured, missed, table
@@ -53,11 +53,18 @@ def main() -> None:
         f"The gate, a new command: {decision.new:.1f} ms; an edit: {decision.edit:.1f}; wanted are 5.",
         flush=True,
     )
+    delay = following.measure()
+    print(
+        f"A step of a run is seen by a follower after {delay.inside:.1f} ms at most, over another connection"
+        f" after {delay.outside:.1f}; wanted are 50.",
+        flush=True,
+    )
     facts = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": platform.platform(),
         "result_to_request": gap._asdict(),
         "command_decision_ms": decision._asdict(),
+        "step_to_follower_ms": delay._asdict(),
         "agents": [row.facts() for row in rows],
         "handrail": [row._asdict() for row in ours],
     }

@@ -63,7 +63,7 @@ def build(workspace: Path, session_id: str, turns: int) -> None:
     session.append(SessionStarted(session_id=session_id, workspace=str(workspace), version="bench"))
     for number in range(1, turns + 1):
         session.append(*turn(number))
-        size = size_of(FIXED, session.state, session.transcript)
+        size = size_of(FIXED, session.state.cut, session.transcript)
         if is_due(size, WINDOW, WINDOW // 4) and (cutting := plan(session.transcript, FIXED, WINDOW)):
             session.append(compacted(session.state, cutting, size, limit_of(WINDOW, WINDOW // 4)))
         session.save_snapshot()
