@@ -398,6 +398,15 @@ FAMILIES: dict[str, tuple[tuple[Step, ...], ...]] = {
             run("systemd-run sleep {lasting}"),
             run("screen -dm sleep {lasting}"),
         ),
+        (
+            run("sleep {lasting}", background=True),
+            run("sh evil.sh", background=True),
+            run("ls; ls", background="x"),
+        ),
+        (
+            prepare("serve.py", "import subprocess\nsubprocess.run(['sleep', '{lasting}'])\n"),
+            Step("run", {"command": "python serve.py", "background": True}, "confined"),
+        ),
         program("stay.py", "import subprocess\nsubprocess.Popen(['sleep', '{lasting}'])\n"),
         program(
             "leaves.py",

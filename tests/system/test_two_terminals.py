@@ -62,3 +62,26 @@ def test_second_terminal_follows_speaks_and_takes_over_once_when_the_holder_is_k
     taken_over = [row for row in rows if row.epoch == holders[1]]
     assert [row.type for row in taken_over[:2]] == ["answered", "turn_finished"]
     assert '"interrupted"' in taken_over[0].data
+
+
+@pytest.mark.promise("ENG-15")
+def test_an_approval_outlives_the_terminal_that_asked_and_is_answered_in_another(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    adds = {"calls": [{"name": "run", "arguments": {"command": "echo x >> made"}}]}
+    model = script(tmp_path, adds, {"text": "All done."})
+    with terminal("--model", model, "add", cwd=workspace) as holder:
+        holder.expect("y yes")
+        holder.process.send_signal(signal.SIGKILL)
+    assert not (workspace / "made").exists()
+    with terminal("resume", "--model", model, cwd=workspace) as second:
+        second.expect("y yes")
+        second.type("y")
+        second.expect("All done.")
+        second.expect("$0.00")
+        second.process.send_signal(signal.SIGKILL)
+    assert (workspace / "made").read_text() == "x\n"
+    log = open_log(workspace_folder(find_places(os.environ), workspace))
+    rows = Counter(row.type for row in log.read(log.heads("session:")[0].stream))
+    log.close()
+    assert (rows["approval_asked"], rows["tool_started"], rows["tool_finished"]) == (1, 1, 1)
