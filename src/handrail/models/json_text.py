@@ -6,6 +6,7 @@ what was left open makes a shorter text look whole.
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 FENCE_OPEN = re.compile(r"^[ \t]{0,16}```[\w-]{0,40}[ \t\r]{0,16}\n", re.MULTILINE)
@@ -73,7 +74,30 @@ def _repaired(text: str, problem: str) -> Read:
         return Read(None, "unreadable", problem)
     if not isinstance(value, dict) or not value or _letters(text[:end]) != _letters(json.dumps(value)):
         return Read(None, "unreadable", problem)
+    if not all(_stands_in(text[:end], each) for each in _texts(value)):
+        return Read(None, "unreadable", problem)
     return Read(value, "repaired")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a value, without the names of its fields."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)
+
+
+def _stands_in(written: str, text: str) -> bool:
+    """Whether a text is in the answer from quote to quote: a repair may not leave out a comma or a break."""
+    escaped = json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+    said = {text, *escaped, *(each.replace('\\"', '"').replace("'", "\\'") for each in escaped)}
+    said |= {each.replace('\\"', '"') for each in escaped}
+    return not text or any(f"{quote}{each}{quote}" in written for quote in "\"'" for each in said)
 
 
 def _letters(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from handrail.models.sendable import fault, joined
 
 PROBLEMS = 8
 WRAPPER = ("<response>", "</response>")
+THINKING = ("<think>", "</think>")
 WORDS = {"true": True, "false": False}
 
 
@@ -21,6 +22,11 @@ class Shaped(NamedTuple):
 def shaped(text: str, schema: Mapping[str, Any]) -> Shaped:
     """What the answer means by the schema."""
     text = joined(text).strip()
+    while text.startswith(THINKING[0]):
+        _, ended, text = text.partition(THINKING[1])
+        text = text.strip()
+        if not ended:
+            return Shaped(None, ("it is a thought that does not end",))
     if text.startswith(WRAPPER[0]):
         text = text.removeprefix(WRAPPER[0]).removesuffix(WRAPPER[1])
     found = read_object(text)
