@@ -55,7 +55,7 @@ def main() -> None:
     )
     delay = following.measure()
     print(
-        f"A step of a run is seen by a follower after {delay.inside:.1f} ms at most, over another connection"
+        f"A step of a run is seen by a follower after {delay.inside:.1f} ms at most, in another process"
         f" after {delay.outside:.1f}; wanted are 50.",
         flush=True,
     )

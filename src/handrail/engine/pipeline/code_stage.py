@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from anyio.lowlevel import checkpoint
+
 from handrail.engine.pipeline.definition import CallEnd, Outputs
 from handrail.protocol.errors import LostHold, ToolError
 from handrail.protocol.events import ToolFinished
@@ -48,6 +50,7 @@ class StageWork:
         before = self._open.calls.get(call.id)
         if before is None or not self._ended(call, before):
             await self._gate.run(call, self._turn_id)
+        await checkpoint()  # who follows sees this call before the next begins
         return self._end(self._open.calls[call.id])
 
     def _ended(self, call: ToolCall, before: StageCall) -> bool:
