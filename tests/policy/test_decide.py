@@ -143,3 +143,11 @@ def test_always_ends_the_asking_and_not_the_denying() -> None:
 )
 def test_a_call_is_classified_by_what_it_does(facts: Facts, kind: str) -> None:
     assert kind_of(facts) == kind
+
+
+@pytest.mark.promise("POL-2")
+@pytest.mark.parametrize("mode", MODES)
+def test_a_message_that_only_asks_writes_and_runs_nothing_in_any_mode(mode: Mode) -> None:
+    found = [write(mode), run(mode), run(mode, "cat notes.txt"), run(mode, always=True)]
+    assert [word(decide(facts.changed(reads_only=True))) for facts in found] == ["mode_forbids"] * 4
+    assert word(decide(look(mode).changed(reads_only=True))) == "allow"

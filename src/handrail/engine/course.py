@@ -10,7 +10,7 @@ from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.ends import broken_off
 from handrail.engine.pipeline.stages import Means, Stages, Work
 from handrail.engine.pipeline.walker import Walked, Walker, begun
-from handrail.engine.routing.beginning import pipeline_of
+from handrail.engine.routing.beginning import only_asks, pipeline_of
 from handrail.engine.routing.gates import Thresholds
 from handrail.engine.side_call import SideCall
 from handrail.protocol.commands import SendMessage
@@ -75,7 +75,9 @@ class Course:
             return Walked(CLARIFIES, [routed], ())
         self._session.append(routed)
         pipeline = pipeline_of(routed.route, self._catalogue)
-        self._session.append(*begun(pipeline, self._turn.turn_id, message.text))
+        small = self._means.asking.models[0].capabilities.one_action
+        reads_only = only_asks(routed.route, message.text, decided=True, small=small)
+        self._session.append(*begun(pipeline, self._turn.turn_id, message.text, reads_only=reads_only))
         return None
 
     async def _heeded(self, run: RunState) -> Walked | None:

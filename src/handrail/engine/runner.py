@@ -16,7 +16,7 @@ from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.walker import begun
-from handrail.engine.routing.beginning import WORK, Way, pipeline_of, way_of
+from handrail.engine.routing.beginning import WORK, Way, only_asks, pipeline_of, way_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
 from handrail.models.base import Model
 from handrail.protocol.commands import (
@@ -284,9 +284,10 @@ class Runner:
         try:
             if paused is None:
                 way = self._way(command, turn_id) if picked is None else way
-                run = self._begun(way, turn_id, command.text)
             self._model = await self.maker.model(self.session)
             model = self._model.name
+            if paused is None:
+                run = self._begun(way, turn_id, command.text, self._model)
         except StorageProblem:
             raise
         except HandrailError as error:
@@ -317,11 +318,14 @@ class Runner:
             command, routes, turn_id, usual=self.maker.usual_route, answerable=self.maker.answerable
         )
 
-    def _begun(self, way: Way, turn_id: str, text: str) -> list[Event]:
+    def _begun(self, way: Way, turn_id: str, text: str, model: Model) -> list[Event]:
         """The run that a message begins; none where a model is asked first which one that is."""
         if not way.route:
             return []
-        run = begun(pipeline_of(way.route, self.maker.catalogue), turn_id, text)
+        small = model.capabilities.one_action
+        reads_only = only_asks(way.route, text, decided=way.routed is not None, small=small)
+        pipeline = pipeline_of(way.route, self.maker.catalogue)
+        run = begun(pipeline, turn_id, text, reads_only=reads_only)
         return [way.routed, *run] if way.routed else run
 
     def _message(

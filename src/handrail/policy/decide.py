@@ -15,6 +15,7 @@ ORDER: tuple[Rule, ...] = (
     paths.denied,
     rules.command,
     rules.somebody_there,
+    rules.only_asked,
     rules.mode,
     paths.asked,
     rules.confirmation,

@@ -69,6 +69,8 @@ class Facts(Record):
     tool: str
     action: Action
     mode: Mode
+    reads_only: bool = False
+    """The message only asks: whatever the mode, nothing is written or run for it."""
     path: PathFacts | None = None
     command: CommandFacts | None = None
     scope: tuple[str, ...] | None = None

@@ -45,6 +45,14 @@ def somebody_there(facts: Facts) -> Decision:
     return deny(facts.tool, "nobody_to_ask", message)
 
 
+def only_asked(facts: Facts) -> Decision:
+    """A message that only asks changes nothing, whatever the mode."""
+    if not facts.reads_only or facts.action not in ("write", "run"):
+        return ALLOW
+    message = "The user only asked: nothing is written or run for that. Answer, and say what could be done."
+    return deny(facts.tool, "mode_forbids", message, facts.path.path if facts.path else "")
+
+
 def mode(facts: Facts) -> Decision:
     """What the mode leaves to the model."""
     if kind_of(facts) == "safe":

@@ -87,6 +87,7 @@ class RunState(Fold):
     pipeline: str
     question: str = ""
     conversational: bool = False
+    reads_only: bool = False
     seq: int = 0
     """Where it begins in the log."""
     step: Literal["begin", "open", "done", "flawed", "paused", "resumed"] = "begin"
@@ -227,6 +228,7 @@ class Runs(Fold):
                     pipeline=event.pipeline,
                     question=event.question,
                     conversational=event.conversational,
+                    reads_only=event.reads_only,
                     seq=recorded.seq,
                 )
             case RunCompleted() | RunFailed() | RunBrokenOff() as event:

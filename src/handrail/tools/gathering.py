@@ -139,6 +139,7 @@ class Gathering:
             tool=tool.name,
             action=tool.action,
             mode=self._session.state.mode,
+            reads_only=bool(self._session.state.run and self._session.state.run.reads_only),
             path=_path_facts(wanted.work, place, tool.action) if (place := wanted.work.place) else None,
             command=wanted.command,
             intent=intent.facts,

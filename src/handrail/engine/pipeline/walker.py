@@ -41,7 +41,7 @@ class Walked(NamedTuple):
     blobs: Sequence[bytes]
 
 
-def begun(pipeline: Pipeline, turn_id: str, question: str) -> list[Event]:
+def begun(pipeline: Pipeline, turn_id: str, question: str, *, reads_only: bool = False) -> list[Event]:
     """The events that begin a run, to be committed with those of its turn."""
     run_id = new_id("run")
     started = RunStarted(
@@ -50,6 +50,7 @@ def begun(pipeline: Pipeline, turn_id: str, question: str) -> list[Event]:
         pipeline=pipeline.name,
         question="" if pipeline.conversational else question,
         conversational=pipeline.conversational,
+        reads_only=reads_only,
     )
     first = pipeline.stages[0]
     return [started, _started(run_id, first, first.prompt)]

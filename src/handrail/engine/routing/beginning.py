@@ -63,6 +63,14 @@ def pipeline_of(route: str, catalogue: Catalogue) -> Pipeline:
     return catalogue.find(route)
 
 
+def only_asks(route: str, message: str, *, decided: bool, small: bool) -> bool:
+    """Whether a message on its way may change nothing; `decided`: it was Handrail that sent it there.
+
+    Whoever chooses the way of answers and does not ask gets work there, but not from a small model.
+    """
+    return route == ANSWER and (decided or small or sign_of(message).wish in ("ask", "greet"))
+
+
 def option_of(asked: Routed, message: str) -> Option | None:
     """The option that a message picks: by its number, its id or its words; nothing else counts."""
     options = asked.decision.options

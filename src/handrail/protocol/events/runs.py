@@ -26,6 +26,8 @@ class RunStarted(EventBase):
     """What the user asked, of a run that is more than the conversation."""
     conversational: bool = False
     """All of it happens in the session's conversation, which tells what it did and can go on at any time."""
+    reads_only: bool = False
+    """Nothing is written or run in it, whatever the mode."""
 
 
 class StageStarted(EventBase):
