@@ -104,7 +104,9 @@ def test_a_list_is_replaced_where_it_stands() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", [BLOCK, MAP, "", "# none\n", "intents:\n# none\n", "- id: X", "intents: # c"])
+@pytest.mark.parametrize(
+    "text", [BLOCK, MAP, "", "# none\n", "intents:\n# none\n", "- id: X", "intents: # c"]
+)
 def test_a_new_intent_comes_last_and_the_rest_stays(text: str) -> None:
     before = read_intents(text)
     after = with_new(before, "NEW-1", {"name": "a: b", "owned_scope": ["src/**", "*.py"]})
