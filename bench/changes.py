@@ -16,6 +16,8 @@ from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit
 from handrail.changes.rewind import plan_rewind
 from handrail.changes.rollback import back, plan_back
+from handrail.changes.trace.file import PATH as TRACE
+from handrail.changes.trace.writing import INTENTS
 from handrail.protocol.events import SessionStarted
 from handrail.sessions.changes import changes_of
 from handrail.sessions.handle import Session
@@ -24,6 +26,7 @@ from handrail.workspace.files import Workspace
 from handrail.workspace.index import differences, snapshot
 
 LARGE, MANY_FILES, MANY_SETS = 20_000, 2_000, 1_000
+LONG_TRACE = 10_000
 RUNS = 9
 OLD, NEW = f"{BEFORE}\n".encode(), b"x = 2\n"
 GIT = ("-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "user.name=b", "-c", "user.email=b@example.com")
@@ -40,6 +43,8 @@ def measure() -> Iterator[Measured]:
         yield from many_files(session, Workspace(Path(empty)))
     with tempfile.TemporaryDirectory() as empty, session_in(Path(empty)) as session:
         yield many_sets(session, Workspace(Path(empty)))
+    with tempfile.TemporaryDirectory() as empty, session_in(Path(empty)) as session:
+        yield tracing(session, Workspace(Path(empty)))
 
 
 @contextmanager
@@ -81,6 +86,31 @@ def one_change(session: Session, workspace: Workspace) -> Iterator[Measured]:
     for name, times in (("apply one change", applied), ("take one change back", taken)):
         spent = sorted(times)[RUNS // 2]
         yield Measured(f"{name}, {LARGE:,} files", spent, what, spent / git)
+
+
+def tracing(session: Session, workspace: Workspace) -> Measured:
+    """A change whose line goes to the end of a long trace, against the same change without one."""
+    root = workspace.root
+    texts = [NEW, OLD]
+    (root / "a.py").write_bytes(OLD)
+
+    def change() -> None:
+        apply(session, workspace, ChangeSet((FileEdit("a.py", "update", texts[1], texts[0]),)))
+        texts.reverse()
+
+    plain = median_ms(change, RUNS)
+    (root / TRACE).parent.mkdir()
+    (root / INTENTS).write_text("intents: []\n")
+    change()
+    first = (root / TRACE).read_bytes()
+    (root / TRACE).write_bytes(b'{"writer":"w_0","number":1}\n' * LONG_TRACE + first)
+    spent = median_ms(change, RUNS)
+    return Measured(
+        f"apply one change, with a line in a trace of {LONG_TRACE:,}",
+        spent,
+        "the same without",
+        spent / plain,
+    )
 
 
 @contextmanager

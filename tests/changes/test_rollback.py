@@ -264,6 +264,13 @@ def test_pruning_drops_the_oldest_and_nothing_that_a_rewind_needs(bench: Bench) 
     assert (bench.root / "f").read_bytes() == b"old"
 
 
+def test_what_an_unfinished_change_needs_is_not_pruned(bench: Bench) -> None:
+    file = FileChange(path="f", op="update", old_sha256="1" * 64, new_sha256="2" * 64)
+    begun = ChangePrepared(turn_id="t_1", change_id="c_1", call_id="x", files=(file,))
+    bench.session.append(begun)
+    assert {"1" * 64, "2" * 64} <= needed(bench.session.log)
+
+
 def test_what_was_stored_a_moment_ago_is_not_pruned(bench: Bench) -> None:
     bench.session.log.keep(b"a commit of this very moment may speak of it")
     assert prune(bench.session.log, limit=1).contents == 0

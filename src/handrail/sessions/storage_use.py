@@ -4,6 +4,7 @@ import json
 import time
 from typing import Any, NamedTuple
 
+from handrail.protocol.upcast import unpack_event
 from handrail.sessions.catalogue import list_sessions
 from handrail.storage.blobs import Room
 from handrail.storage.log import Log
@@ -56,7 +57,7 @@ def needed(log: Log) -> set[str]:
     alive = {f"session:{info.id}" for info in list_sessions(log)}
     found: set[str] = set()
     for row in log.begun():
-        found |= _named(json.loads(row.data))
+        found |= _named(unpack_event(row.data).model_dump())
     for stream, data in log.of_types(SPEAKING):
         if stream in alive:
             found |= _named(json.loads(data))

@@ -13,6 +13,7 @@ from handrail.protocol.errors import StorageBusy, StorageProblem
 
 WAIT_SECONDS = 10.0
 NAME = "changes.lock"
+TRACE = "trace.lock"
 
 
 class Held:
@@ -60,6 +61,17 @@ def workspace_lock(
         yield held
         if not keeps_note:
             held.clear()
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def trace_lock(folder: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """The lock of those who write to the trace, who may hold the other one or not; raises StorageBusy."""
+    descriptor = os.open(folder / TRACE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _wait(descriptor, time.monotonic() + seconds, seconds)
+        yield
     finally:
         os.close(descriptor)
 

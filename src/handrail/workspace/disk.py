@@ -29,6 +29,9 @@ class Disk(Protocol):
     def write(self, descriptor: int, data: bytes) -> None:
         """All of the data."""
 
+    def cut(self, descriptor: int, size: int) -> None:
+        """Take away what stands behind so many bytes."""
+
     def sync(self, descriptor: int) -> None:
         """Return when a file's content, or a folder's entries, would survive a power cut."""
 
@@ -62,6 +65,9 @@ class RealDisk:
         left = memoryview(data)
         while left:
             left = left[os.write(descriptor, left) :]
+
+    def cut(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
 
     def sync(self, descriptor: int) -> None:
         # On macOS an fsync only reaches the drive's cache.

@@ -5,19 +5,18 @@ comes next, and what a crash left half written is written again.
 """
 
 import errno
-import fcntl
 import json
 import os
 import stat
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from handrail.changes.trace.line import line_hash, token_of
-from handrail.protocol.errors import PathProblem, StorageBusy, StorageFull
+from handrail.protocol.errors import PathProblem, StorageFull
 from handrail.storage.log import Log
+from handrail.storage.workspace_lock import trace_lock
 from handrail.workspace.beneath import opened_folder
 from handrail.workspace.disk import DISK, Disk
 from handrail.workspace.writer import Writer
@@ -28,8 +27,6 @@ PATH = f"{FOLDER}/{NAME}"
 ATTRIBUTES = ".gitattributes"
 UNION = f"{NAME} -text merge=union\n"
 """Two branches have their own lines at the end: git is to keep both."""
-LOCK = "trace.lock"
-WAIT_SECONDS = 10.0
 WINDOW = 1 << 16
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
@@ -77,7 +74,7 @@ class TraceFile:
         False where the file does not hold what comes before them, as on another branch. `fresh`: the writer
         has none yet, so that none need be looked for. Raises OSError or StorageProblem.
         """
-        with self._locked(), self._folder(make=True) as folder:
+        with trace_lock(self._state), self._folder(make=True) as folder:
             new = self._attributes(folder)
             descriptor = self._disk.append(folder, NAME, 0o644)
             try:
@@ -97,7 +94,7 @@ class TraceFile:
         end = _whole_end(descriptor, lines[0])
         size = os.fstat(descriptor).st_size
         if end < size:
-            os.ftruncate(descriptor, end)  # the first part of this very line
+            self._disk.cut(descriptor, end)  # the first part of this very line
         broken = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
         data = b"\n" * broken + b"".join(line + b"\n" for line in lines)
         try:
@@ -105,7 +102,7 @@ class TraceFile:
             self._disk.sync(descriptor)
         except OSError:
             with suppress(OSError):
-                os.ftruncate(descriptor, end)
+                self._disk.cut(descriptor, end)
             raise
 
     def _attributes(self, folder: int) -> bool:
@@ -131,15 +128,6 @@ class TraceFile:
                 yield descriptor
             finally:
                 os.close(descriptor)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        descriptor = os.open(self._state / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            _wait(descriptor)
-            yield
-        finally:
-            os.close(descriptor)
 
 
 def trace_of(writer: Writer, log: Log) -> TraceFile:
@@ -179,22 +167,6 @@ def _told() -> Iterator[None]:
                 PATH,
             ) from error
         raise
-
-
-def _wait(descriptor: int) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise StorageBusy(
-                    f"Another Handrail has been writing to {PATH} for {WAIT_SECONDS:.0f} s. Wait for it, or"
-                    " close it; then try again."
-                ) from None
-            time.sleep(0.002)
-        else:
-            return
 
 
 def _regular(descriptor: int) -> None:
