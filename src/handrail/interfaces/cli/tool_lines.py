@@ -53,7 +53,7 @@ def about(arguments: dict[str, Any]) -> str:
 
 def tool_line(tool: str, what: str, result: Line, width: int) -> list[Line]:
     """`  read      src/cart.py               88 lines`; a long result goes on below itself."""
-    head = Piece(DIM, f"{INDENT}{tool:<{NAME_COLUMNS}}")
+    head = Piece(DIM, f"{INDENT}{tool:<{NAME_COLUMNS - 1}} ")
     room = width - len(head.text)
     if not result:
         return [(head, Piece(PLAIN, fit(what, room)))]
@@ -130,5 +130,5 @@ def check_finished(event: CheckFinished, width: int) -> list[Line]:
 
 def note(name: str, text: str, width: int, style: str = DIM) -> list[Line]:
     """`  name      text`, wrapped below itself."""
-    head = f"{INDENT}{name:<{NAME_COLUMNS}}"
+    head = f"{INDENT}{name:<{NAME_COLUMNS - 1}} "
     return wrap(line((DIM, head), (style, " ".join(text.split()))), width, " " * len(head))
