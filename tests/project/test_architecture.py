@@ -117,6 +117,16 @@ def test_a_call_that_may_write_is_recognised(source: str, writes: bool) -> None:
     assert opens_for_writing(call) is writes
 
 
+def test_what_models_write_is_repaired_in_one_place_only() -> None:
+    found = [
+        str(path.relative_to(SOURCE))
+        for path in modules()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and node.module == "json_repair"
+    ]
+    assert found == ["models/json_text.py"]
+
+
 def test_protocol_imports_only_pydantic_and_the_standard_library() -> None:
     found = set()
     for path in sorted((SOURCE / "protocol").rglob("*.py")):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from handrail.models.base import CallPart, Finish, Finished, Part, Text
+from handrail.models.json_text import parsed
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Excerpt, ToolCall
 
@@ -56,10 +57,7 @@ class ActionReader:
         yield Finished("tool_calls")
 
     def _action(self) -> dict[str, Any] | None:
-        try:
-            value = json.loads(self._written)
-        except ValueError:
-            return None
+        value = parsed(self._written)
         return value if isinstance(value, dict) and isinstance(value.get("action"), str) else None
 
     def _words(self) -> str:
