@@ -1,0 +1,82 @@
+"""Runs on the screen: stages, pauses and ends are told; what a stage asks a model is not an answer."""
+
+import pytest
+
+from handrail.interfaces.cli.screen import Screen
+from handrail.interfaces.cli.session_list import session_lines
+from handrail.interfaces.cli.styles import Line
+from handrail.protocol.events import (
+    Answered,
+    BreakoutPending,
+    Delta,
+    Event,
+    GateFailed,
+    RequestStarted,
+    RunBrokenOff,
+    RunCompleted,
+    RunPaused,
+    RunRepaired,
+    RunStarted,
+    StageCompleted,
+    StageStarted,
+)
+from handrail.protocol.events.runs import Choice
+from handrail.sessions.catalogue import SessionInfo
+
+ID = {"run_id": "run_1"}
+OF_STAGE = {"stage_id": "st_1", "stage": "draft"}
+PAUSED = RunPaused(
+    run_id="run_1",
+    stage="plan",
+    text="topics:\n- costs\n\n1. Go on\n2. Leave",
+    choices=(Choice(text="Go on", then="go_on"), Choice(text="Leave", then="leave")),
+    exit=2,
+)
+
+
+def text_of(rows: list[Line]) -> str:
+    return "\n".join("".join(piece.text for piece in row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (StageStarted(kind="code", **ID, **OF_STAGE), ["stage", "draft"]),
+        (GateFailed(gate="g", issues=("no quote",), **ID, **OF_STAGE), ["wanting", "draft: no quote"]),
+        (RunRepaired(first="gather", last="draft", number=1, **ID), ["again", "gather to draft, repair 1"]),
+        (PAUSED, ["- costs", "1. Go on", "2. Leave"]),
+        (BreakoutPending(message_id="m", message="x", text="Leave?\n1. Leave", **ID), ["Leave?", "1. Leave"]),
+        (RunCompleted(text="Written to report.md.", **ID), ["Written to report.md."]),
+        (RunBrokenOff(**ID), ["left"]),
+    ],
+)
+def test_a_run_tells_where_it_is_and_what_it_asks(event: Event, told: list[str]) -> None:
+    shown = text_of(Screen(80).show(event))
+    assert all(each in shown for each in told)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        RunStarted(turn_id="t", pipeline="agent", conversational=True, **ID),
+        StageStarted(kind="work", **ID, **OF_STAGE),
+        StageCompleted(output={}, **ID, **OF_STAGE),
+        RunCompleted(**ID),
+    ],
+)
+def test_a_run_that_is_the_conversation_shows_nothing_of_itself(event: Event) -> None:
+    assert Screen(80).show(event) == []
+
+
+def test_what_a_stage_asks_a_model_is_not_shown_as_an_answer() -> None:
+    screen = Screen(80)
+    ids = {"turn_id": "t", "request_id": "r", "message_id": "m", "model": "scripted/x"}
+    rows = screen.show(RequestStarted(apart=True, **ids))
+    rows += screen.stream(Delta("session:s", "m", "text", 0, '{"topics": ["costs"]}\n'))
+    rows += screen.show(Answered(text='{"topics": ["costs"]}', end="stop", apart=True, **ids))
+    assert rows == []
+
+
+def test_a_session_with_a_paused_run_is_listed_as_waiting() -> None:
+    info = SessionInfo("s_1", "costs", 1, 0.0, "scripted/x", 0.0, False, False, waiting=True)  # noqa: FBT003
+    assert "waiting costs" in text_of(session_lines([info], 0.0, 100))
