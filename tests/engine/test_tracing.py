@@ -218,6 +218,13 @@ async def test_a_file_that_is_no_text_has_no_blame(desk: Desk) -> None:
         desk.tracing.blame("missing.py")
 
 
+async def test_a_huge_file_in_place_of_the_trace_is_refused(desk: Desk) -> None:
+    with (desk.root / PATH).open("ab") as file:
+        file.truncate(300_000_000)
+    with pytest.raises(PathProblem, match="more than 256 MB"):
+        await desk.tracing.verify()
+
+
 def test_lines_are_json_that_git_does_not_convert(desk: Desk) -> None:
     assert (desk.root / FOLDER / ATTRIBUTES).read_text() == "agent_trace.jsonl -text merge=union\n"
     assert all(json.loads(line)["v"] == 1 for line in (desk.root / PATH).read_bytes().splitlines())

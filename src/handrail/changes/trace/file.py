@@ -28,6 +28,10 @@ ATTRIBUTES = ".gitattributes"
 UNION = f"{NAME} -text merge=union\n"
 """Two branches have their own lines at the end: git is to keep both."""
 WINDOW = 1 << 16
+WIDEST = 1 << 26
+"""How far back a writer's last line is looked for: beyond, a new chain begins."""
+LARGEST = 256_000_000
+"""Bytes of a trace that is read as a whole."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -54,6 +58,9 @@ class TraceFile:
             descriptor = os.open(NAME, READ, dir_fd=folder)
             with open(descriptor, "rb") as file:
                 _regular(descriptor)
+                if os.fstat(descriptor).st_size > LARGEST:
+                    told = f"{PATH} has more than {LARGEST // 1_000_000} MB: no session has written so much."
+                    raise PathProblem(f"{told} Look at it, and move it away.", "too_large", PATH)
                 return file.read()
         return None
 
@@ -189,7 +196,7 @@ def _tail(descriptor: int, writer: str) -> Tail:
         if at >= 0 and (begins or not start):
             line = whole[begins : whole.index(b"\n", at)]
             return Tail(_number(line), line_hash(line))
-        if not start:
+        if not start or window >= WIDEST:
             return Tail()
         window *= 8
 
