@@ -3,6 +3,7 @@
 import pytest
 
 from handrail.engine.pipeline.definition import (
+    Catalogue,
     Failed,
     Gate,
     Output,
@@ -12,9 +13,11 @@ from handrail.engine.pipeline.definition import (
     Repair,
     Stage,
     Verdict,
+    faults,
 )
 from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Redo, Stop, following
 from handrail.engine.pipeline.summary import MOST, summary
+from handrail.pipelines.catalogue import BUILT_IN
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
     Event,
@@ -107,6 +110,36 @@ def test_a_gate_that_ends_the_run_is_not_repaired() -> None:
 def test_a_stage_that_is_there_no_more_is_told() -> None:
     with pytest.raises(UsageProblem, match="no stage 'gone' any more"):
         following(PIPELINE, done(begun(), "gone"), passes)
+
+
+def test_what_is_wrong_with_a_definition_is_told_before_it_is_walked() -> None:
+    wrong = Pipeline(
+        "wrong",
+        stages=(
+            Stage("a", "ask", takes=("b",)),
+            Stage("b", "code", step="none", gates=(Gate("none"),)),
+            Stage("b", "work"),
+        ),
+        pauses=(Pause("c", says="nothing"),),
+        repairs=(Repair("b", "a"), Repair("a", "x")),
+    )
+    catalogue = Catalogue({"wrong": wrong, "empty": Pipeline("empty", stages=())})
+    assert faults(wrong, catalogue) == [
+        "two stages are called b",
+        "a takes b, which is no stage before it",
+        "a has no schema for the answer",
+        "b names the step 'none', which there is not",
+        "b names the check 'none', which there is not",
+        "b to a is no range of stages",
+        "a to x is no range of stages",
+        "it pauses after c, which is no stage",
+        "there are no words called nothing",
+    ]
+    with pytest.raises(UsageProblem, match="cannot be walked: it has no stage"):
+        catalogue.find("empty")
+    assert [faults(pipeline, BUILT_IN) for pipeline in BUILT_IN.pipelines.values()] == [
+        [] for _ in BUILT_IN.pipelines
+    ]
 
 
 def test_what_is_known_of_runs_does_not_grow_with_their_number() -> None:
