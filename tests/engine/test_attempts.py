@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from handrail.protocol.commands import SendMessage
+from handrail.protocol.commands import SelectIntent, SendMessage
 from handrail.protocol.events import AttemptStarted, CheckFinished, TurnFinished
 from handrail.sessions.handle import Session
 from tests.engine.conversation import conversation
@@ -136,3 +136,22 @@ async def test_a_fresh_answer_is_not_shown_the_ones_before(tmp_path: Path) -> No
         loaded = Session(talk.app.log, talk.id).load()
         assert "first words" not in str(loaded.transcript)
         assert "second" in str(loaded.transcript)
+
+
+@pytest.mark.parametrize("bound", [True, False])
+async def test_after_the_same_failure_twice_a_lesson_is_offered_where_there_are_intents(
+    tmp_path: Path, bound: bool
+) -> None:
+    if bound:
+        (tmp_path / ".orchestration").mkdir()
+        (tmp_path / ".orchestration/active_intents.yaml").write_text("- id: A\n  owned_scope: ['**']\n")
+    (tmp_path / ".gitignore").write_text("rounds\n")
+    check = "echo x >> rounds; echo it fails; test $(wc -l < rounds) -gt 3"
+    script = [{"when": "it fails", **write("right")}, {"when": "answer.txt", "text": "done"}]
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        if bound:
+            await talk.send(SelectIntent(intent_id="A"))
+        await talk.send(SendMessage(text="make it right", check=check, attempts=3))
+        finished = await talk.until(TurnFinished)
+    assert finished.reason == "answered"
+    assert ("record_lesson" in finished.detail) is bound

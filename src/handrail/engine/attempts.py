@@ -1,5 +1,7 @@
 """A turn with a check: fresh answers, each from the same files, until one passes."""
 
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from handrail.context.briefing import Attempt, Briefing
@@ -13,6 +15,7 @@ from handrail.workspace.files import Workspace
 
 FIRST, STEP, WARMEST = 0.3, 0.15, 1.0
 NAMED = 5
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 ENDED_EARLY = ("budget", "failed", "unverified")
 """How an answer ends that is not checked; unverified is what a hook of the user's does not let pass."""
 
@@ -43,6 +46,7 @@ class Attempts:
         before = await self._check(attempt=0)
         self._take_back()  # what the check itself writes would be there for the first answer alone
         failed: CheckFinished | None = None
+        failures: Counter[str] = Counter()
         ending = Ending("failed", "")
         for number in range(1, self._turn.attempts + 1):
             self._begin(number, before, failed)
@@ -51,12 +55,18 @@ class Attempts:
                 break
             failed = await self._check(attempt=number)
             if failed.passed:
-                return Ending(
-                    "answered", f"The check passes: {self._turn.check}{self._put_back_told(after='.')}"
-                )
+                told = f"{self._put_back_told(after='.')}{self._lesson_offered(failures)}"
+                return Ending("answered", f"The check passes: {self._turn.check}{told}")
+            failures[NUMBER.sub("0", failed.content)] += 1
             self._take_back()
         self._take_back()
         return self._unverified(ending)
+
+    def _lesson_offered(self, failures: Counter[str]) -> str:
+        """What was wrong twice in the same way may be so again, in a later session."""
+        if not self._session.state.intent or max(failures.values(), default=0) < 2:
+            return ""
+        return ". The same failure came twice before: ask for `record_lesson` to keep what helped."
 
     def _begin(self, number: int, before: CheckFinished, failed: CheckFinished | None) -> None:
         briefing = self._brief(Attempt(number, self._task, self._turn.check, before, failed))
