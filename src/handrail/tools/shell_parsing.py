@@ -2,11 +2,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from threading import Timer
 from typing import Any, TypeVar
 
 from handrail.policy.commands.script import Script, unreadable
@@ -67,17 +69,24 @@ def _parse(text: str, program: str) -> Script:
 
 def _tree(text: str, program: str) -> dict[str, Any]:
     """What shfmt says of the text."""
-    done = subprocess.run(
+    with subprocess.Popen(
         [program, *OPTIONS],
-        input=text.encode(),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        timeout=SECONDS,
-        check=False,
         cwd="/",
         env=QUICKER,
-    )
-    if done.returncode:
+    ) as process:
+        # A wait with a deadline looks for the end every now and then; one without is told of it at once.
+        late = Timer(SECONDS, process.kill)
+        late.start()
+        try:
+            output, _ = process.communicate(text.encode())
+        finally:
+            late.cancel()
+    if process.returncode == -signal.SIGKILL:
+        raise subprocess.TimeoutExpired(program, SECONDS)
+    if process.returncode:
         raise NotBash
-    tree: dict[str, Any] = json.loads(done.stdout)
+    tree: dict[str, Any] = json.loads(output)
     return tree
