@@ -55,8 +55,9 @@ class Course:
         elif state.run is None:  # the turn was begun by a Handrail that had no runs
             self._session.append(*begun(self._catalogue.find(""), self._turn.turn_id, ""))
         pipeline = self._catalogue.find(self._run.pipeline)
-        stages = Stages(self._means, work, reached)
-        return await Walker(self._session, self._catalogue, pipeline, stages).walk()
+        catalogue = self._catalogue.of(pipeline)
+        stages = Stages(self._means._replace(catalogue=catalogue), work, reached)
+        return await Walker(self._session, catalogue, pipeline, stages).walk()
 
     async def _routed(self) -> Walked | None:
         """Let a model say where the message goes; the end of the turn where the user is asked instead."""

@@ -110,6 +110,8 @@ class RunState(Fold):
     leaving: BreakoutPending | None = None
     spent: dict[str, Spent] = {}
     """By stage; what belongs to none is under an empty name."""
+    kept: dict[str, Any] = {}
+    """What earlier runs kept."""
     reserved: Reserved | None = None
 
     def tokens(self) -> int:
@@ -230,6 +232,7 @@ class Runs(Fold):
                     conversational=event.conversational,
                     reads_only=event.reads_only,
                     seq=recorded.seq,
+                    kept=event.kept,
                 )
             case RunCompleted() | RunFailed() | RunBrokenOff() as event:
                 self._end(event, recorded.seq)

@@ -1,6 +1,7 @@
 """What a pipeline is: data that code walks. Nothing here runs."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from handrail.engine.limits import NO_BUDGET, Budget
@@ -64,6 +65,29 @@ class Pause(NamedTuple):
     """Leaving the run comes last by itself."""
 
 
+KEPT = "kept"
+"""What earlier runs kept, as if it were the output of a stage before the first."""
+
+
+class Keep(NamedTuple):
+    """A named value that later runs of the pipeline are given: a field of a stage's output."""
+
+    name: str
+    stage: str
+    field: str
+
+
+class Functions(NamedTuple):
+    """Functions of one pipeline alone, by the names that it calls them; they go before those of all."""
+
+    checks: "Mapping[str, Check]" = MappingProxyType({})
+    steps: "Mapping[str, Step]" = MappingProxyType({})
+    words: "Mapping[str, Words]" = MappingProxyType({})
+
+
+NO_FUNCTIONS = Functions()
+
+
 class Pipeline(NamedTuple):
     name: str
     stages: tuple[Stage, ...]
@@ -72,6 +96,10 @@ class Pipeline(NamedTuple):
     budget: Budget = NO_BUDGET
     ends: str = ""
     """The name of a function that words the end for the user; empty: the last output as it is."""
+    keeps: tuple[Keep, ...] = ()
+    functions: Functions = NO_FUNCTIONS
+    sha256: str = ""
+    """Of the files that define it; empty: it comes with Handrail."""
 
     @property
     def conversational(self) -> bool:
@@ -148,6 +176,10 @@ Step = Callable[[Work], Awaitable[Output]]
 Words = Callable[[Outputs], str]
 
 
+def no_folders(_name: str) -> Pipeline | None:
+    return None
+
+
 class Catalogue(NamedTuple):
     """The pipelines there are, and the functions that they name."""
 
@@ -157,16 +189,31 @@ class Catalogue(NamedTuple):
     words: Mapping[str, Words] = {}
     usual: str = "agent"
     """The pipeline of a message that names none."""
+    folders: "Callable[[str], Pipeline | None]" = no_folders
+    """Finds what is defined in a folder; raises where it may not be used."""
 
     def find(self, name: str) -> Pipeline:
         """The pipeline of this name, of none the usual one; raises UsageProblem where it cannot be walked."""
-        found = self.pipelines.get(name or self.usual)
+        found = self.pipelines.get(name or self.usual) or self.folders(name)
         if found is None:
             names = ", ".join(sorted(self.pipelines))
-            raise UsageProblem(f"There is no pipeline {name!r}; there are: {names}.")
-        if wrong := faults(found, self):
+            raise UsageProblem(
+                f"There is no pipeline {name!r}; there are: {names}, and what `handrail agents` lists."
+            )
+        if wrong := faults(found, self.of(found)):
             raise UsageProblem(f"The pipeline {found.name} cannot be walked: {'; '.join(wrong)}.")
         return found
+
+    def of(self, pipeline: Pipeline) -> "Catalogue":
+        """The same with the functions of a pipeline before those of all."""
+        if pipeline.functions == NO_FUNCTIONS:
+            return self
+        own = pipeline.functions
+        return self._replace(
+            checks={**self.checks, **own.checks},
+            steps={**self.steps, **own.steps},
+            words={**self.words, **own.words},
+        )
 
 
 def faults(pipeline: Pipeline, catalogue: Catalogue) -> list[str]:
@@ -178,7 +225,7 @@ def faults(pipeline: Pipeline, catalogue: Catalogue) -> list[str]:
         found += [
             f"{stage.name} takes {each}, which is no stage before it"
             for each in stage.takes
-            if each not in names[:at]
+            if each not in (*names[:at], KEPT)
         ]
         if stage.kind == "ask" and stage.schema is None:
             found.append(f"{stage.name} has no schema for the answer")

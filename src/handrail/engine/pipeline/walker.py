@@ -2,11 +2,21 @@
 
 import copy
 import hashlib
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from handrail.engine.ending import Ending
-from handrail.engine.pipeline.definition import Catalogue, Gate, Output, Outputs, Pipeline, Stage, Verdict
+from handrail.engine.pipeline.definition import (
+    KEPT,
+    Catalogue,
+    Gate,
+    Output,
+    Outputs,
+    Pipeline,
+    Stage,
+    Verdict,
+)
 from handrail.engine.pipeline.ends import run_end
 from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Redo, Stop, following
 from handrail.engine.pipeline.outputs import completed, outputs_of
@@ -41,8 +51,15 @@ class Walked(NamedTuple):
     blobs: Sequence[bytes]
 
 
-def begun(pipeline: Pipeline, turn_id: str, question: str, *, reads_only: bool = False) -> list[Event]:
-    """The events that begin a run, to be committed with those of its turn."""
+def begun(
+    pipeline: Pipeline,
+    turn_id: str,
+    question: str,
+    *,
+    reads_only: bool = False,
+    kept: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Event]:
+    """The events that begin a run, to be committed with those of its turn; `kept` is of earlier runs."""
     run_id = new_id("run")
     started = RunStarted(
         run_id=run_id,
@@ -51,14 +68,23 @@ def begun(pipeline: Pipeline, turn_id: str, question: str, *, reads_only: bool =
         question="" if pipeline.conversational else question,
         conversational=pipeline.conversational,
         reads_only=reads_only,
+        sha256=pipeline.sha256,
+        kept=dict(kept),
     )
     first = pipeline.stages[0]
-    return [started, _started(run_id, first, first.prompt)]
+    return [started, _started(run_id, pipeline, first, first.prompt)]
 
 
-def _started(run_id: str, stage: Stage, told: str) -> StageStarted:
-    text = told if stage.kind == "work" else ""
-    return StageStarted(run_id=run_id, stage_id=new_id("st"), stage=stage.name, kind=stage.kind, text=text)
+def _started(run_id: str, pipeline: Pipeline, stage: Stage, told: str) -> StageStarted:
+    return StageStarted(
+        run_id=run_id,
+        stage_id=new_id("st"),
+        stage=stage.name,
+        kind=stage.kind,
+        text=told if stage.kind == "work" else "",
+        number=pipeline.stages.index(stage) + 1,
+        of=len(pipeline.stages),
+    )
 
 
 class Walker:
@@ -105,7 +131,7 @@ class Walker:
                     self._note(paused(pause, self._run, self._outputs, self._catalogue))
                     return WAITS
                 case Complete():
-                    return ending
+                    return self._keep() or ending
                 case Fail(detail):
                     return Ending("failed", detail)
 
@@ -115,7 +141,7 @@ class Walker:
             from handrail.engine.pipeline.telling import told_to_conversation
 
             told = told_to_conversation(stage, self._run, self._outputs)
-            self._note(_started(self._run.run_id, stage, told))
+            self._note(_started(self._run.run_id, self._pipeline, stage, told))
         self._commit()
         done = await self._performer.perform(stage, self._run, self._outputs)
         self._run = self._folded()
@@ -133,6 +159,15 @@ class Walker:
             gate=gate.check,
             issues=issues,
         )
+
+    def _keep(self) -> Ending | None:
+        """Keep what later runs are given; before the run has ended, so that a kill cannot lose it."""
+        if not self._pipeline.keeps:
+            return None
+        from handrail.engine.pipeline.keeping import keep
+
+        problem = keep(self._session.log, self._pipeline, self._run.run_id, self._outputs)
+        return Ending("failed", problem) if problem else None
 
     def _judge(self, stage: Stage, gate: Gate) -> Verdict:
         outputs = self._outputs
@@ -174,7 +209,8 @@ class Walker:
 
     @property
     def _outputs(self) -> Outputs:
-        return outputs_of(self._run, self._stored)
+        found = outputs_of(self._run, self._stored)
+        return {KEPT: self._run.kept, **found} if self._run.kept else found
 
     def _stored(self, sha256: str) -> bytes | None:
         new = {hashlib.sha256(blob).hexdigest(): blob for blob in self._blobs}

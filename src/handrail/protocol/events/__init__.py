@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from handrail.protocol.events.agents import ValueKept
 from handrail.protocol.events.answers import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
 from handrail.protocol.events.approvals import (
     ApprovalAnswered,
@@ -120,7 +121,8 @@ Event = Annotated[
     | IntentEdited
     | OverlapSettled
     | HookSpoke
-    | SessionHooked,
+    | SessionHooked
+    | ValueKept,
     Field(discriminator="type"),
 ]
 
@@ -199,4 +201,5 @@ __all__ = [
     "TurnFinished",
     "TurnStarted",
     "UserMessage",
+    "ValueKept",
 ]

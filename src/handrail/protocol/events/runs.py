@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from handrail.protocol.events.base import EventBase
 from handrail.protocol.values import AttachedImage, FinishReason, Value
 
@@ -28,6 +30,10 @@ class RunStarted(EventBase):
     """All of it happens in the session's conversation, which tells what it did and can go on at any time."""
     reads_only: bool = False
     """Nothing is written or run in it, whatever the mode."""
+    sha256: str = ""
+    """Of the files that define the pipeline; empty: it comes with Handrail."""
+    kept: dict[str, Any] = Field(default_factory=dict)
+    """What earlier runs of the pipeline kept, as it was at the start."""
 
 
 class StageStarted(EventBase):
@@ -40,6 +46,10 @@ class StageStarted(EventBase):
     kind: StageKind
     text: str = ""
     """What the conversation is told, of a stage that works in it and has something to tell."""
+    number: int = 0
+    """Its place among the stages of the pipeline, from 1."""
+    of: int = 0
+    """How many there are."""
 
 
 class StageCompleted(EventBase):
