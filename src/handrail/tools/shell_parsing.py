@@ -12,6 +12,7 @@ from threading import Timer
 from typing import Any, TypeVar
 
 from handrail.policy.commands.script import Script, unreadable
+from handrail.tools.command_writes import written
 from handrail.tools.environment import find_program
 from handrail.tools.shell_tree import Node, read_tree
 
@@ -64,7 +65,8 @@ def find_shfmt() -> str | None:
 @lru_cache(maxsize=MOST_KEPT)
 def _parse(text: str, program: str) -> Script:
     """The same text is asked about again and again."""
-    return read_tree(text, _tree(text, program))
+    tree = _tree(text, program)
+    return read_tree(text, tree).changed(writes=written(tree))
 
 
 def _tree(text: str, program: str) -> dict[str, Any]:
