@@ -13,8 +13,9 @@ import pytest
 from handrail.app import App
 from handrail.engine.pipeline.definition import Catalogue, Output, Pipeline, Stage, Work
 from handrail.pipelines.agent import AGENT
-from handrail.protocol.commands import SendMessage
+from handrail.protocol.commands import AnswerApproval, SendMessage
 from handrail.protocol.events import (
+    ApprovalAsked,
     ChangeApplied,
     Recorded,
     RunCompleted,
@@ -145,6 +146,26 @@ async def test_a_paused_run_waits_over_a_restart(tmp_path: Path) -> None:
         assert (await talk.turn("1")).reason == "answered"
         assert talk.all(RunResumed)
         assert not talk.all(RunStarted)
+
+
+@pytest.mark.promise("RUN-2")
+async def test_the_users_word_on_a_call_of_a_stage_counts_over_a_restart(tmp_path: Path) -> None:
+    async with conversation(tmp_path, answers(), mode="ask", catalogue=catalogue()) as talk:
+        await talk.send(SendMessage(text=QUESTION, route="report"))
+        await talk.until(TurnFinished)
+        await talk.say("1")
+        asked = await talk.until(ApprovalAsked)
+        session_id, after = talk.id, talk.app.last_seq(talk.id)
+    async with conversation(
+        tmp_path, answers(), session=session_id, after=after, catalogue=catalogue()
+    ) as talk:
+        assert list(talk.app.state(session_id).approvals) == [asked.approval_id]
+        await talk.send(AnswerApproval(approval_id=asked.approval_id, decision="once"))
+        written = await talk.until(ToolFinished)
+        assert (written.call_id, written.status) == (asked.call_id, "ok")
+        assert (await talk.until(ApprovalAsked)).call_id != asked.call_id
+        assert (tmp_path / "first-1.txt").exists()
+        assert not (tmp_path / "second-1.txt").exists()
 
 
 @pytest.mark.promise("RUN-2")
