@@ -160,3 +160,11 @@ async def test_only_a_workspace_with_intents_tells_the_model_of_the_class(
         for spec in Toolbox(None, IntentFile(Workspace(tmp_path / "free"))).specs("auto")
     }
     assert "mutation_class" not in json.dumps(free)
+
+
+async def test_a_private_function_that_only_others_use_cannot_change_unseen(bench: Bench) -> None:
+    (bench.root / "sums.py").write_text("def _rate():\n    return 1\n")
+    (bench.root / "other.py").write_text("from sums import _rate\n")
+    await ready(bench)
+    finished = await write(bench, "def _rate():\n    return 2\n", mutation_class="AST_REFACTOR")
+    assert "other.py still uses _rate" in finished.content

@@ -67,7 +67,7 @@ def _elsewhere(old: Sequence[Side], new: Sequence[Side]) -> Elsewhere:
     before = set[str]().union(*(_own_words(side.tree) | _members(side.tree) for side in old))
     after = set[str]().union(*(_own_words(side.tree) | _members(side.tree) for side in new))
     members = set[str]().union(*(_members(side.tree) for side in new)) - before
-    gone = before - after
+    gone = (before - after) | _changed_privates(old, new)
     classes = [one for side in old for one in walk(side.tree) if one.kind == "class"]
     names = {one.binding.name for one in classes if one.binding}
     # A class from elsewhere may call, or be in the way of, what is private here.
@@ -81,6 +81,20 @@ def _elsewhere(old: Sequence[Side], new: Sequence[Side]) -> Elsewhere:
     bases = {word for one in changed for word in _strange_bases(one)} - names
     known_by = names | {word for one in classes for word in _strange_bases(one)}
     return Elsewhere(*(tuple(sorted(words)) for words in (gone, members, known_by, bases)))
+
+
+def _changed_privates(old: Sequence[Side], new: Sequence[Side]) -> set[str]:
+    """Private definitions that are others now: where they stand nobody may tell, elsewhere somebody might."""
+    before, after = (
+        {
+            one.binding.name: written(one.node, str)
+            for side in sides
+            for one in definitions(side.tree)
+            if not one.binding.fixed
+        }
+        for sides in (old, new)
+    )
+    return {word for word, text in before.items() if after.get(word, text) != text}
 
 
 def _own_words(tree: Node) -> set[str]:
