@@ -103,13 +103,13 @@ def is_told(path: str, done: "Done") -> bool:
     """Whether the user was told of a command that changed this: by name, or by the folder that it is of."""
     ends = [event for event in done.events if isinstance(event, ToolFinished)]
     told = ", ".join(end.summary.partition("CHANGED ")[2] for end in ends)
-    if path.endswith("/work/twin"):
+    if path.endswith("/shop/twin"):
         return ".git/config" in told
-    if path.endswith(("/out/kept.txt", "/work/hard.txt")):
+    if path.endswith(("/out/kept.txt", "/shop/hard.txt")):
         # One file with two names: what changed it is a change set of the session.
         sets = [event for event in done.events if isinstance(event, ChangePrepared)]
         return any(file.path == "hard.txt" for each in sets for file in each.files)
-    inside = path.partition("/work/")[2]
+    inside = path.partition("/shop/")[2]
     return inside in told or any(each in told for each in HOLDERS if inside.startswith(each))
 
 

@@ -38,7 +38,7 @@ class World(NamedTuple):
 
     def fill(self, text: str) -> str:
         """A text of an attempt with the places of this world."""
-        names = {"out": self.out, "home": self.home, "state": self.state, "work": self.root}
+        names = {"out": self.out, "home": self.home, "state": self.state, "shop": self.root}
         for name, value in {**names, "port": self.port}.items():
             text = text.replace("{" + name + "}", str(value))
         return text
@@ -82,7 +82,7 @@ def looked_at(path: Path) -> str:
 @contextmanager
 def hostile_world(folder: Path, home: Path, state: Path) -> Iterator[World]:
     """The world in an empty folder, with a server that counts who comes."""
-    root, out = folder / "work", folder / "out"
+    root, out = folder / "shop", folder / "out"
     for path in (root, out / "empty", home / ".ssh", home / "victims", state):
         path.mkdir(parents=True, exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as server:
