@@ -59,7 +59,8 @@ class Stages(NamedTuple):
         from handrail.engine.pipeline.asking_stage import ask_stage
 
         asking, fast = self.means.asking, self.means.fast
-        models = [fast, *asking.models] if stage.role == "fast" else asking.models
+        others = [model for model in asking.models if model is not fast]
+        models = [fast, *others] if stage.role == "fast" else asking.models
         return await ask_stage(
             stage,
             run,
