@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from handrail.tools.sandbox.limits import FILE_BYTES, OPEN_FILES
+from handrail.tools.sandbox.limits import FILE_BYTES, OPEN_FILES, PROCESSES
 from handrail.tools.sandbox.places import Ground, hidden
 
 SOURCE = Path(__file__).resolve().parents[3]
@@ -30,7 +30,7 @@ def confined(words: Sequence[str], ground: Ground, temp: str, *, network: bool, 
     )
 
 
-def guarded(words: Sequence[str], processes: int) -> list[str]:
+def guarded(words: Sequence[str], processes: int = PROCESSES) -> list[str]:
     """The command with nothing but somebody who ends all that it leaves behind."""
     return _launched("--processes", str(processes), "--", *words)
 
