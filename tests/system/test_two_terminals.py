@@ -60,7 +60,8 @@ def test_second_terminal_follows_speaks_and_takes_over_once_when_the_holder_is_k
     holders = sorted({row.epoch for row in rows})
     assert len(holders) == 2, "the session was held by the first terminal, then by exactly one other"
     taken_over = [row for row in rows if row.epoch == holders[1]]
-    assert [row.type for row in taken_over[:2]] == ["answered", "turn_finished"]
+    ended = [row.type for row in taken_over if not row.type.startswith("run_")]
+    assert ended[:2] == ["answered", "turn_finished"]
     assert '"interrupted"' in taken_over[0].data
 
 
