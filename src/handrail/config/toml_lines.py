@@ -75,15 +75,28 @@ def _scan(text: str) -> Iterator[Statement]:
 
 
 def _addresses(text: str) -> Iterator[tuple[Statement, KeyPath]]:
-    """Each statement with its path, and once more, with the number of its section where that is of a list."""
+    """Each statement with its path, and once more, with the numbers of the lists that its section is in."""
     counts: dict[KeyPath, int] = {}
     for statement in statements(text):
         section, path = statement.section, statement.path
         if statement.kind == "list_header":
-            counts[section] = counts.get(section, -1) + 1
+            number = counts.get(section, -1) + 1
+            counts = {list_: at for list_, at in counts.items() if list_[: len(section)] != section}
+            counts[section] = number
         yield statement, path
-        if section in counts:
-            yield statement, (*section, str(counts[section]), *path[len(section) :])
+        numbered = _numbered(path, section, counts)
+        if numbered != path:
+            yield statement, numbered
+
+
+def _numbered(path: KeyPath, section: KeyPath, counts: dict[KeyPath, int]) -> KeyPath:
+    """`("stages", "gates", "check")` as `("stages", "1", "gates", "0", "check")`."""
+    parts: list[str] = []
+    for length, name in enumerate(path, 1):
+        parts.append(name)
+        if length <= len(section) and section[:length] in counts:
+            parts.append(str(counts[section[:length]]))
+    return tuple(parts)
 
 
 def _shared(first: KeyPath, second: KeyPath) -> int:

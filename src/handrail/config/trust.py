@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +13,12 @@ from handrail.config.places import WORKSPACE_SETTINGS, Places, make_private, wor
 from handrail.config.toml_file import read_bytes
 
 SOURCES = (WORKSPACE_SETTINGS,)
-"""All that can run a program, widen a permission, or change an endpoint or a credential."""
+"""All that can run a program, widen a permission, or change an endpoint or a credential.
+
+Agents are trusted one by one, by the hash of all their files, when somebody wants to use one.
+"""
 FILE = "trust.json"
+AGENTS_FILE = "trusted-agents.json"
 
 
 class Brought(NamedTuple):
@@ -42,8 +46,28 @@ def brought_by(workspace: Path) -> tuple[Brought, ...]:
 
 def trusted_before(places: Places, workspace: Path) -> dict[str, str]:
     """The hash of each file that the user trusted; what cannot be read was not trusted."""
+    return _kept(_file(places, workspace))
+
+
+def trusted_agents(places: Places, workspace: Path) -> dict[str, str]:
+    """The hash of each agent of the workspace that the user trusted, by its name."""
+    return _kept(_file(places, workspace, AGENTS_FILE))
+
+
+def trust(places: Places, workspace: Path, brought: Iterable[Brought]) -> None:
+    """Remember that the user trusts these bytes, and nothing else of the workspace's settings."""
+    _keep(_file(places, workspace), {each.name: each.sha256 for each in brought})
+
+
+def trust_agents(places: Places, workspace: Path, hashes: Mapping[str, str]) -> None:
+    """Remember that the user trusts these agents as they are now, besides those that are trusted."""
+    file = _file(places, workspace, AGENTS_FILE)
+    _keep(file, {**_kept(file), **hashes})
+
+
+def _kept(file: Path) -> dict[str, str]:
     try:
-        kept = json.loads(_file(places, workspace).read_bytes())
+        kept = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(kept, dict):
@@ -51,12 +75,10 @@ def trusted_before(places: Places, workspace: Path) -> dict[str, str]:
     return {name: value for name, value in kept.items() if isinstance(value, str)}
 
 
-def trust(places: Places, workspace: Path, brought: Iterable[Brought]) -> None:
-    """Remember that the user trusts these bytes, and nothing else in this workspace."""
-    file = _file(places, workspace)
+def _keep(file: Path, hashes: Mapping[str, str]) -> None:
     make_private(file.parent)
-    text = json.dumps({each.name: each.sha256 for each in brought}, indent=1)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f"{FILE}.")
+    text = json.dumps(hashes, indent=1)
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
     try:
         with os.fdopen(handle, "w") as opened:
             opened.write(text + "\n")
@@ -68,16 +90,15 @@ def trust(places: Places, workspace: Path, brought: Iterable[Brought]) -> None:
 
 def revoke(places: Places, workspace: Path) -> bool:
     """Trust nothing here any more; whether anything was trusted."""
-    try:
-        _file(places, workspace).unlink()
-    except FileNotFoundError:
-        return False
-    return True
+    found = [file for name in (FILE, AGENTS_FILE) if (file := _file(places, workspace, name)).exists()]
+    for file in found:
+        file.unlink(missing_ok=True)
+    return bool(found)
 
 
 def _name(file: Path, workspace: Path) -> str:
     return file.relative_to(os.path.realpath(workspace)).as_posix()
 
 
-def _file(places: Places, workspace: Path) -> Path:
-    return workspace_path(places, workspace) / FILE
+def _file(places: Places, workspace: Path, name: str = FILE) -> Path:
+    return workspace_path(places, workspace) / name
