@@ -33,7 +33,7 @@ TABLE = [
     ("pending", "No, continue", Resume()),
     ("pending", "keep going", Resume()),
     ("pending", "no, don't exit", Resume()),
-    ("pending", "don’t leave", Resume()),
+    ("pending", "don\N{RIGHT SINGLE QUOTATION MARK}t leave", Resume()),
     ("pending", "no, and make it shorter", Resume("no, and make it shorter")),
     # breakout pending, confirms: what first asked to leave is answered
     ("pending", "1", Leave(ASKED, first=True)),
@@ -74,7 +74,7 @@ TABLE = [
 NEAR_MISSES = [
     "don't stop",
     "please do not exit the pipeline",
-    "don’t cancel this run",
+    "don\N{RIGHT SINGLE QUOTATION MARK}t cancel this run",
     "you should not leave it",
     "never quit this",
     "no need to stop here",

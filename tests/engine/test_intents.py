@@ -77,9 +77,7 @@ def test_what_is_done_or_ignored_conflicts_with_nothing(room: Room) -> None:
 
 
 def test_what_is_wrong_with_dependencies_and_scopes_is_found(room: Room) -> None:
-    room.write(
-        "A: {depends_on: [B], owned_scope: [a]}\nB: {depends_on: [A, C], owned_scope: [../b]}\nD: {}"
-    )
+    room.write("A: {depends_on: [B], owned_scope: [a]}\nB: {depends_on: [A, C], owned_scope: [../b]}\nD: {}")
     (room.root / ".intentignore").write_text("GHOST\n")
     assert room.book.problems().wrong == (
         "A depends on itself, by way of others.",

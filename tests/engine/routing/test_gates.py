@@ -2,7 +2,6 @@
 
 import pytest
 
-from handrail.protocol.routing import RouterDecision, Where
 from handrail.engine.routing.gates import (
     ASK_BACK,
     Thresholds,
@@ -12,6 +11,7 @@ from handrail.engine.routing.gates import (
     without_answer,
 )
 from handrail.engine.routing.rules import Sign
+from handrail.protocol.routing import RouterDecision, Where
 
 FILES = {"files": ["cart.py"]}
 OPEN = Where(completed=False)

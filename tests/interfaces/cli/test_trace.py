@@ -1,6 +1,7 @@
 """`handrail trace`: checked, asked and counted from the shell."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def edit(folder: Path, proposal: dict[str, object]) -> None:
+def edit(folder: Path, proposal: Mapping[str, object]) -> None:
     (folder / "p.json").write_text(json.dumps(proposal))
     done = run("edit", "--proposal", "p.json", "--intent", "INT-1", cwd=folder)
     assert done.returncode == 0, done.stderr

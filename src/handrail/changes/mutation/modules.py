@@ -1,5 +1,6 @@
 """The statements of a module or class in one order, where their order is of no account."""
 
+import builtins
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -22,19 +23,14 @@ PLAIN_DECORATORS = frozenset(
         "contextlib.asynccontextmanager",
     ]
 )
+ERRORS = [
+    name
+    for name, each in vars(builtins).items()
+    if isinstance(each, type) and issubclass(each, BaseException)
+]
 PLAIN_BASES = frozenset(
     [
-        "Exception",
-        "ValueError",
-        "TypeError",
-        "RuntimeError",
-        "KeyError",
-        "LookupError",
-        "OSError",
-        "AttributeError",
-        "Warning",
-        "BaseException",
-        "NotImplementedError",
+        *ERRORS,
         "dict",
         "list",
         "tuple",

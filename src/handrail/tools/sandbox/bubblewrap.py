@@ -71,7 +71,16 @@ def confined(
         *("--die-with-parent", "--ro-bind", "/", "/"),
         *(word for mount in mounts for word in mount.words),
         *(word for path in (*secret, *missing) if _is_folder(path) for word in ("--remount-ro", path)),
-        *("--chdir", str(ground.workspace), "--", find_program("bash") or "bash", "-c", INSIDE, "sandbox", most),
+        *(
+            "--chdir",
+            str(ground.workspace),
+            "--",
+            find_program("bash") or "bash",
+            "-c",
+            INSIDE,
+            "sandbox",
+            most,
+        ),
         *words,
     ]
 
