@@ -16,6 +16,8 @@ from handrail.protocol.events import (
 )
 from handrail.sessions.handle import Session
 from handrail.sessions.workspace_events import intent_history, read_workspace
+from handrail.tools.sandbox.protection import Protection
+from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents.intent_file import FILE, IntentFile
@@ -349,6 +351,21 @@ async def test_what_a_command_changed_outside_of_the_scope_is_told(tmp_path: Pat
     assert finished.status == "ok"
     assert "outside the scope of CART: docs/new.md" in finished.content
     assert "1 outside the scope of CART" in finished.summary
+    assert "CHANGED" not in finished.summary  # the trace, where Handrail itself has written of it
+    bench.close()
+
+
+@pytest.mark.parametrize("command", ["echo x > {trace}", "rm {trace}", "sed -i s/CART/DOCS/ {trace}"])
+async def test_a_command_that_changes_what_stands_in_the_trace_is_told_at_once(
+    tmp_path: Path, command: str
+) -> None:
+    bench = bound(tmp_path, 'intents: [{id: CART, owned_scope: ["**"]}]', sandbox=Sandbox(found=Protection()))
+    await select(bench)
+    await bench.call("write", path="src/new.py", text="y\n")
+    kept = await bench.call("run", command="touch src/more.py")
+    assert "CHANGED" not in kept.summary
+    finished = await bench.call("run", command=command.format(trace=".orchestration/agent_trace.jsonl"))
+    assert "CHANGED .orchestration/agent_trace.jsonl" in finished.summary
     bench.close()
 
 

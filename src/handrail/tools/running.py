@@ -103,7 +103,7 @@ class Run(Tool[RunArguments]):
                     bounds=confined.bounds,
                 )
                 reached = confined.reached()
-        opened = changed_files(before, closed_files(ground))
+        opened = changed_files(before, closed_files(ground, before))
         opened += new_repositories(told.before, told.after) if work.unasked else []
         output.change(work.secrets.hide_bytes)
         done = Done(await self._seen(ended), output, reached, tuple(opened))
@@ -125,7 +125,7 @@ class Run(Tool[RunArguments]):
                     bounds=confined.bounds,
                 )
                 reached = confined.reached()
-            opened = changed_files(closed, closed_files(ground))
+            opened = changed_files(closed, closed_files(ground, closed))
             running.output.change(work.secrets.hide_bytes)
             done = Done(await self._seen(ended), running.output, reached, tuple(opened))
             outcome = await self._outcome(done, start, math.inf)

@@ -13,12 +13,17 @@ MOST_FILES = 500
 MOST_BYTES = 1_000_000
 DEEPEST = 3
 
+TRACE = ".orchestration/agent_trace.jsonl"
+"""Handrail itself appends to it while commands run: only what was there before is theirs to leave alone."""
+BESIDE_TRACE = ".orchestration/.gitattributes"
+
 Closed = dict[str, str]
 """What each of them holds, as a hash, by its path in the workspace."""
+NONE: Closed = {}
 
 
-def closed_files(ground: Ground) -> Closed:
-    """The files as they are now, as many of them as take no time to read."""
+def closed_files(ground: Ground, before: Closed = NONE) -> Closed:
+    """The files as they are now, as many as take no time to read; the trace as far as it went before."""
     root, repositories = ground.workspace, (GIT, *ground.repositories)
     names = [
         *STATE_FOLDERS,
@@ -30,13 +35,16 @@ def closed_files(ground: Ground) -> Closed:
         for path in _files(root / name, DEEPEST):
             if len(found) == MOST_FILES:
                 return found
-            found[str(path.relative_to(root))] = _hash(path)
+            inside = str(path.relative_to(root))
+            found[inside] = _trace_hash(path, before.get(TRACE, "")) if inside == TRACE else _hash(path)
     return found
 
 
 def changed_files(before: Closed, after: Closed) -> list[str]:
     """Which of them were made, changed or removed."""
-    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    begun = {TRACE, BESIDE_TRACE} if TRACE not in before and TRACE in after else set()
+    names = (before.keys() | after.keys()) - (begun - before.keys())
+    return sorted(name for name in names if before.get(name) != after.get(name))
 
 
 def _files(path: Path, depth: int) -> Iterator[Path]:
@@ -48,6 +56,21 @@ def _files(path: Path, depth: int) -> Iterator[Path]:
                 yield from _files(Path(entry.path), depth - 1)
     except OSError:
         return
+
+
+def _trace_hash(path: Path, before: str) -> str:
+    """The hash of the trace as far as it went before, or goes now, with how far that is."""
+    try:
+        found = os.lstat(path)
+        size = int(before.rpartition(" ")[2]) if before.startswith("trace ") else found.st_size
+        if not stat.S_ISREG(found.st_mode) or found.st_size < size:
+            return _hash(path)
+        with path.open("rb") as file:
+            file.seek(max(0, size - MOST_BYTES))
+            held = hashlib.sha256(file.read(min(size, MOST_BYTES))).hexdigest()
+        return f"trace {found.st_mode:o} {held} {size}"
+    except OSError as error:
+        return f"unreadable {error.errno}"
 
 
 def _hash(path: Path) -> str:
