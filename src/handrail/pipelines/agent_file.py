@@ -1,0 +1,98 @@
+"""What `agent.toml` says: its keys and their limits."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from handrail.pipelines.registered import NAME
+from handrail.protocol.values import Value
+
+Name = Annotated[str, Field(pattern=rf"^{NAME}\Z")]
+Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")]
+Tokens = Annotated[int, Field(ge=100, le=5_000_000)]
+Usd = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+
+
+class BudgetEntry(Value):
+    tokens: Tokens | None = None
+    usd: Usd | None = None
+
+
+class RunBudget(Value):
+    """Of the whole run; a definition without an end to what it spends is none."""
+
+    tokens: Tokens
+    usd: Usd | None = None
+
+
+class StageEntry(Value):
+    name: Name
+    kind: Literal["ask", "work", "code"]
+    prompt: Annotated[str, Field(max_length=200)] = ""
+    """`ask` and `work`: a file in `prompts/`."""
+    model: Literal["main", "fast"] = "main"
+    """`ask`: the role of the model that answers."""
+    takes: Annotated[tuple[Name, ...], Field(max_length=30)] = ()
+    """Earlier stages, or `kept`, whose outputs it is told."""
+    output: dict[str, Any] | None = None
+    """`ask`: the JSON Schema of the answer."""
+    max_output: Annotated[int, Field(ge=32, le=32_000)] = 4_096
+    """`ask`: tokens of the answer."""
+    step: str = ""
+    """`code`: the name of a registered step."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """`code`: what the step is told."""
+    gates: Annotated[tuple[dict[str, Any], ...], Field(max_length=16)] = ()
+    """`{ check = "not_empty", field = "questions", fails = "repair" }`"""
+    budget: BudgetEntry | None = None
+
+
+class OptionEntry(Value):
+    text: Line
+    then: Literal["go_on", "again"] = "go_on"
+
+
+class PauseEntry(Value):
+    after: Name
+    text: Annotated[str, Field(max_length=500)] = ""
+    """Said before what the stage found."""
+    options: Annotated[tuple[OptionEntry, ...], Field(max_length=8)] = ()
+
+
+class RepairEntry(Value):
+    first: Name
+    last: Name
+    times: Annotated[int, Field(ge=1, le=10)] = 1
+
+
+class KeepEntry(Value):
+    name: Name
+    stage: Name
+    field: Name
+
+
+class ResultEntry(Value):
+    """What the user is shown at the end."""
+
+    format: Literal["list", "text", "json"] = "list"
+    stage: str = ""
+    """The last one where nothing is said."""
+    field: str = ""
+    """`text`: the field that is the text."""
+
+
+class AgentFile(Value):
+    name: Line
+    description: Line
+    needs: tuple[Literal["workspace"], ...] = ("workspace",)
+    """Sources that are switched on for it."""
+    budget: RunBudget
+    result: ResultEntry = ResultEntry()
+    stages: Annotated[tuple[StageEntry, ...], Field(min_length=1, max_length=30)]
+    pauses: Annotated[tuple[PauseEntry, ...], Field(max_length=30)] = ()
+    repairs: Annotated[tuple[RepairEntry, ...], Field(max_length=10)] = ()
+    keeps: Annotated[tuple[KeepEntry, ...], Field(max_length=20)] = ()
+
+
+SECTIONS = (AgentFile, StageEntry, PauseEntry, OptionEntry, RepairEntry, KeepEntry, ResultEntry, RunBudget)
+"""All that keys can belong to."""

@@ -1,0 +1,189 @@
+"""Finding passages in the workspace's documents: by the words of questions, with exact text and lines."""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from handrail.engine.pipeline.definition import CallEnd, Output, Work
+from handrail.protocol.errors import GiveUp
+
+Pattern = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^!/~\x00-\x1f][^\x00-\x1f]*\Z")]
+MostPassages = Annotated[int, Field(ge=1, le=50)]
+MostCharacters = Annotated[int, Field(ge=200, le=60_000)]
+
+WORDS = 12
+"""Of one question."""
+QUESTIONS = 12
+AROUND = 3
+"""Lines before and behind a hit that may belong to its paragraph."""
+APART = 2
+"""Hits that are no further apart are one passage."""
+LONGEST = 12
+"""Lines of a passage."""
+WORD = re.compile(r"[^\W_]{3,}")
+ENDING = re.compile(r"(?:ies|es|ed|ing|s|y)$")
+COMMON = frozenset(
+    WORD.findall(
+        """
+    about after again all also and any are because been before being between both but can could did
+    does doing document documents done down during each else every few find for from get give goes
+    had has have having her here him his how into its just let like look made make many may more
+    most much must need nor not now off one only other our out over own please say says see she
+    should some step such tell than that the their them then there these they this those through too
+    under until use very want was way were what when where which while who whom why will with would
+    yes you your
+    """
+    )
+)
+"""Words that say nothing of what is sought."""
+HIT = re.compile(r"^(.+?):(\d+):(.*)$")
+ROW = re.compile(r"^(\d+)\t(.*)$")
+
+
+class Sought(NamedTuple):
+    questions: tuple[str, ...]
+    also: tuple[str, ...]
+    """What the user said besides."""
+    files: tuple[str, ...]
+    most: int
+    characters: int
+
+
+class Hit(NamedTuple):
+    path: str
+    line: int
+    text: str
+
+
+class Spot(NamedTuple):
+    """Hits that stand together."""
+
+    path: str
+    first: int
+    last: int
+    score: float = 0.0
+
+
+async def gathered(work: Work, sought: Sought) -> Output:
+    """Passages, the best of each question first, and the questions that nothing was found for."""
+    ranked, missing = [], []
+    for number, question in enumerate([*sought.questions, *sought.also][:QUESTIONS]):
+        found = await _spots(work, question, sought.files)
+        ranked.append(found)
+        if not found and number < len(sought.questions):
+            missing.append(question)
+    passages: list[dict[str, str]] = []
+    left = sought.characters
+    for spot in _in_turn(ranked):
+        if len(passages) == sought.most:
+            break
+        passage = await _passage(work, spot)
+        if passage and len(passage["text"]) <= left:
+            left -= len(passage["text"])
+            passages.append({"id": f"P{len(passages) + 1}", **passage})
+    return {"passages": passages, "missing": missing}
+
+
+async def _spots(work: Work, question: str, files: Sequence[str]) -> list[Spot]:
+    """Where the words of a question stand, the best first."""
+    stems = stems_of(question)
+    hits: list[Hit] = []
+    for pattern in files if stems else ():
+        words = "|".join(re.escape(stem) for stem in stems)
+        given = {"pattern": rf"(?i)\b(?:{words})", "regex": True, "glob": pattern}
+        hits += _hits(_content(await work.call("search", given)))
+    return ranked_spots(hits, stems)
+
+
+def stems_of(question: str) -> list[str]:
+    """The words that say what is sought, without their endings."""
+    words = (word.lower() for word in WORD.findall(question))
+    return list(dict.fromkeys(_stem(word) for word in words if word not in COMMON))[:WORDS]
+
+
+def _stem(word: str) -> str:
+    short = ENDING.sub("", word)
+    return short if len(short) >= 4 else word
+
+
+def ranked_spots(hits: Sequence[Hit], stems: Sequence[str]) -> list[Spot]:
+    """Hits that stand together, by how many words they hold and how rare these are."""
+    found = {
+        hit: [stem for stem in stems if re.search(rf"\b{re.escape(stem)}", hit.text.lower())] for hit in hits
+    }
+    often = Counter(stem for each in found.values() for stem in each)
+    spots = [_scored(group, found, often, len(hits)) for group in _groups(sorted(found))]
+    return sorted(spots, key=lambda spot: (-spot.score, spot.path, spot.first))
+
+
+def _groups(hits: Sequence[Hit]) -> Iterator[list[Hit]]:
+    group: list[Hit] = []
+    for hit in hits:
+        near = group and hit.path == group[-1].path and hit.line - group[-1].line <= APART
+        if group and (not near or hit.line - group[0].line >= LONGEST):
+            yield group
+            group = []
+        group.append(hit)
+    if group:
+        yield group
+
+
+def _scored(
+    group: Sequence[Hit], found: Mapping[Hit, Sequence[str]], often: Mapping[str, int], total: int
+) -> Spot:
+    held = {stem for hit in group for stem in found[hit]}
+    score = sum(math.log(1 + total / often[stem]) for stem in held)
+    return Spot(group[0].path, group[0].line, group[-1].line, score)
+
+
+def _in_turn(ranked: Sequence[Sequence[Spot]]) -> Iterator[Spot]:
+    """The best of each question, then the second best: so that none goes without."""
+    taken: list[Spot] = []
+    for row in zip_longest(*ranked):
+        for spot in row:
+            if spot and not any(_overlap(spot, other) for other in taken):
+                taken.append(spot)
+                yield spot
+
+
+def _overlap(one: Spot, other: Spot) -> bool:
+    together = one.first <= other.last + AROUND and other.first <= one.last + AROUND
+    return one.path == other.path and together
+
+
+async def _passage(work: Work, spot: Spot) -> dict[str, str] | None:
+    """The paragraph of a spot as it stands in the file."""
+    window = {"path": spot.path, "start": max(1, spot.first - AROUND), "end": spot.last + AROUND}
+    end = await work.call("read", window)
+    if not end.ok:
+        return None  # it has gone since it was found
+    rows = {int(row[1]): row[2] for line in end.content.split("\n") if (row := ROW.match(line))}
+    first, last = spot.first, spot.last
+    while rows.get(first - 1, "").strip():
+        first -= 1
+    while rows.get(last + 1, "").strip():
+        last += 1
+    lines = [rows[number] for number in range(first, last + 1) if number in rows]
+    text = "\n".join(lines)
+    return {"path": spot.path, "lines": f"{first}-{last}", "text": text} if text.strip() else None
+
+
+def _hits(content: str) -> list[Hit]:
+    found = (HIT.match(line) for line in content.split("\n"))
+    return [Hit(hit[1], int(hit[2]), hit[3]) for hit in found if hit]
+
+
+def _content(end: CallEnd) -> str:
+    if end.ok:
+        return end.content
+    try:
+        why = json.loads(end.content).get("message", end.content)
+    except (ValueError, AttributeError):
+        why = end.content
+    raise GiveUp(f"The documents cannot be searched: {why}")

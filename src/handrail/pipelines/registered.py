@@ -1,0 +1,72 @@
+"""What a definition in a folder may name: functions with options, which are checked like the rest of it."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+
+from pydantic import Field
+
+from handrail.engine.pipeline.definition import Output, Outputs
+from handrail.protocol.values import Value
+
+Made = TypeVar("Made")
+
+
+class Refers:
+    """Marks an option that names an output: `elsewhere`, of another stage, or of the stage itself."""
+
+    def __init__(self, *, elsewhere: bool) -> None:
+        self.elsewhere = elsewhere
+
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]{0,39}"
+Reference = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{1,3}}\Z"), Refers(elsewhere=True)]
+"""`stage.field`: the output of an earlier stage; of each item where it is a list."""
+Own = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{0,2}}\Z"), Refers(elsewhere=False)]
+"""`field`: the output of the stage that the check is of."""
+
+
+class Registered(NamedTuple, Generic[Made]):
+    """A function that can be named."""
+
+    options: type[Value]
+    make: Callable[[Any], Made]
+    told: str
+    """What it does, in a line."""
+    gives: tuple[str, ...] = ()
+    """The fields of a step's output."""
+
+
+class Referred(NamedTuple):
+    option: str
+    text: str
+    elsewhere: bool
+
+
+def references(options: Value) -> Iterator[Referred]:
+    """The outputs that options name."""
+    for name, field in type(options).model_fields.items():
+        text = getattr(options, name)
+        for mark in field.metadata:
+            if isinstance(mark, Refers) and text:
+                yield Referred(name, text, mark.elsewhere)
+
+
+def looked_up(outputs: Outputs, reference: str) -> list[Any]:
+    """What a reference leads to: the items of a list, or the one value; nothing where there is none."""
+    stage, *path = reference.split(".")
+    return within(outputs.get(stage, {}), path)
+
+
+def within(output: Output, path: list[str]) -> list[Any]:
+    """The values at the end of a path, lists on the way taken apart."""
+    found: list[Any] = [output]
+    for name in path:
+        found = [each[name] for each in found if isinstance(each, dict) and name in each]
+        found = [item for each in found for item in (each if isinstance(each, list) else [each])]
+    return found
+
+
+def squeezed(text: object) -> str:
+    """The text with one space for each run of blanks and line ends, which wrapping alone changes."""
+    return re.sub(r"\s+", " ", str(text)).strip()

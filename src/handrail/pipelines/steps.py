@@ -1,0 +1,105 @@
+"""Steps of code that agents in folders can name. What they do to the world are calls, through the gate."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from handrail.engine.pipeline.definition import Output, Step, Work
+from handrail.pipelines.gathering import MostCharacters, MostPassages, Pattern, Sought, gathered
+from handrail.pipelines.registered import Reference, Registered, looked_up, squeezed
+from handrail.protocol.values import Value
+
+
+def relative(path: str) -> str:
+    """The path, where it can only lead to a file of the workspace."""
+    parts = path.split("/")
+    if path.startswith(("/", "~")) or "\\" in path or "\0" in path or not {"", ".", ".."}.isdisjoint(parts):
+        raise ValueError("should be a path below the workspace, such as reports/report.md")
+    return path
+
+
+class Gathering(Value):
+    files: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=10)]
+    """Which documents, such as `docs/**/*.md`."""
+    questions: Reference | None = None
+    """What is sought, such as `analyse.questions`; the user's question where nothing is said."""
+    most: MostPassages = 8
+    characters: MostCharacters = 6_000
+
+
+class Citing(Value):
+    findings: Reference
+    """Items with a `claim` and a `quote`."""
+    passages: Reference
+    title: str = ""
+    """The user's question where nothing is said."""
+
+
+class Writing(Value):
+    path: Annotated[str, Field(min_length=1, max_length=400), AfterValidator(relative)]
+    text: Reference
+
+
+def gather(options: Gathering) -> Step:
+    """Passages of the workspace's documents, with their exact text and lines."""
+
+    async def step(work: Work) -> Output:
+        named = looked_up(work.outputs, options.questions) if options.questions else [work.question]
+        asked = [squeezed(each) for each in named]
+        said = [squeezed(each) for each in work.feedback]
+        sought = Sought(tuple(asked), tuple(said), options.files, options.most, options.characters)
+        return await gathered(work, sought)
+
+    return step
+
+
+def cite(options: Citing) -> Step:
+    """A report in Markdown in which every claim has its quote and its source."""
+
+    async def step(work: Work) -> Output:
+        passages = [each for each in looked_up(work.outputs, options.passages) if isinstance(each, dict)]
+        sources: list[str] = []
+        lines = [f"# {squeezed(options.title or work.question)}", ""]
+        for finding in looked_up(work.outputs, options.findings):
+            claim, quote = (squeezed(finding.get(name, "")) for name in ("claim", "quote"))
+            source = _source(quote, passages)
+            if source and source not in sources:
+                sources.append(source)
+            mark = f" [{sources.index(source) + 1}]" if source else ""
+            lines += [f"- {claim}{mark}", f'  > "{quote}"', ""]
+        lines += ["## Sources", "", *(f"{number}. {source}" for number, source in enumerate(sources, 1))]
+        return {"report": "\n".join(lines) + "\n", "sources": sources}
+
+    return step
+
+
+def _source(quote: str, passages: list[dict[str, Any]]) -> str:
+    """`path, lines 3-5` of the first passage that the quote stands in; empty where it stands in none."""
+    found = (each for each in passages if quote and quote in squeezed(each.get("text", "")))
+    return next((f"{each.get('path', '')}, lines {each.get('lines', '')}" for each in found), "")
+
+
+def write_file(options: Writing) -> Step:
+    """Write a text into a file of the workspace; whether it was, and why not."""
+
+    async def step(work: Work) -> Output:
+        text = "\n".join(str(part) for part in looked_up(work.outputs, options.text))
+        if not text.strip():
+            return {"path": options.path, "written": False, "problem": f"{options.text} is empty."}
+        await work.call("read", {"path": options.path})  # what is there is only replaced as it was seen
+        end = await work.call("write", {"path": options.path, "text": text})
+        problem = "" if end.ok else squeezed(end.content)
+        return {"path": options.path, "written": end.ok, "problem": problem}
+
+    return step
+
+
+STEPS: dict[str, Registered[Step]] = {
+    "gather": Registered(
+        Gathering, gather, "passages of documents, with exact text and lines", ("passages", "missing")
+    ),
+    "cite": Registered(Citing, cite, "a report with a source for every claim", ("report", "sources")),
+    "write_file": Registered(
+        Writing, write_file, "a file of the workspace, through the gate", ("path", "written", "problem")
+    ),
+}
