@@ -29,6 +29,7 @@ COMMANDS = {
     "model": Entry("model", "model [NAME]", "show which model answers and why; set or fetch one"),
     "config": Entry("config", "config", "show settings and where they were set, or set one"),
     "storage": Entry("storage", "storage [prune]", "what is kept and the room it takes"),
+    "stats": Entry("stats", "stats router", "where messages went, and what came of it"),
     "trust": Entry("trust", "trust", "look at settings that came with it; let them count"),
     "policy": Entry("policy", "policy explain", "what the rules say to a command or a path, and why"),
     "intents": Entry("intents", "intents", "what changes belong to: init, new, edit, check ..."),
@@ -67,6 +68,7 @@ Options of the conversation:
   -C, --workspace DIR     the folder to work on, instead of this one
   --model NAME            the model to use, as connection/name
   --mode MODE             explore, plan, ask, edit or auto: what needs no asking
+  --route ROUTE           where messages go: auto, agent, chat, or an agent
   --allow COMMAND         a command that needs no asking in mode auto, by its
                           first words
 

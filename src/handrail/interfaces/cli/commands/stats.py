@@ -1,0 +1,45 @@
+"""`handrail stats`: what is on record about Handrail's own decisions."""
+
+import json
+from typing import Any
+
+import click
+
+from handrail.interfaces.cli.opening import opened
+from handrail.interfaces.cli.options import options_for, workspace_option
+
+
+@click.group()
+def command() -> None:
+    """Figures from the log of this folder."""
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="One object a line.")
+@workspace_option
+def router(as_json: bool, **given: Any) -> None:
+    """Where messages went: by rules, a model or your answer, how sure, and what came of it."""
+    import anyio
+
+    from handrail.engine.routing.outcomes import counted, outcomes
+
+    async def run() -> None:
+        async with opened(options_for(given)) as app:
+            rows = counted(outcomes(app.log))
+        if as_json:
+            for row in rows:
+                print(json.dumps(row._asdict()))
+            return
+        if not rows:
+            print("No message was routed here yet: that begins with your next one, unless auto_route is off.")
+            return
+        print(
+            f"{'by':<9} {'route':<14} {'confidence':<11} {'messages':>8} {'changed files':>14} {'rerouted':>9}"
+        )
+        for row in rows:
+            where = row.route or "(asked you)"
+            print(
+                f"{row.by:<9} {where:<14} {row.band or '-':<11} {row.total:>8} {row.applied:>14} {row.corrected:>9}"
+            )
+
+    anyio.run(run)
