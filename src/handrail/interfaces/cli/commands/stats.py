@@ -8,6 +8,8 @@ import click
 from handrail.interfaces.cli.opening import opened
 from handrail.interfaces.cli.options import options_for, workspace_option
 
+ROW = "{:<9} {:<14} {:<11} {:>8} {:>14} {:>9}"
+
 
 @click.group()
 def command() -> None:
@@ -33,13 +35,9 @@ def router(as_json: bool, **given: Any) -> None:
         if not rows:
             print("No message was routed here yet: that begins with your next one, unless auto_route is off.")
             return
-        print(
-            f"{'by':<9} {'route':<14} {'confidence':<11} {'messages':>8} {'changed files':>14} {'rerouted':>9}"
-        )
+        print(ROW.format("by", "route", "confidence", "messages", "changed files", "rerouted"))
         for row in rows:
             where = row.route or "(asked you)"
-            print(
-                f"{row.by:<9} {where:<14} {row.band or '-':<11} {row.total:>8} {row.applied:>14} {row.corrected:>9}"
-            )
+            print(ROW.format(row.by, where, row.band or "-", row.total, row.applied, row.corrected))
 
     anyio.run(run)
