@@ -25,6 +25,7 @@ from handrail.engine.serving import Serving, first_problem
 from handrail.engine.turns import Turns
 from handrail.models.choice import Choice
 from handrail.pipelines.catalogue import BUILT_IN
+from handrail.pipelines.load import AgentFolders
 from handrail.protocol.commands import (
     Command,
     RunAll,
@@ -150,6 +151,7 @@ class App:
         self.images = UserImages(log, workspace, environ)
         self.answerers = Answerers(loaded, places, environ, options.model, workspace.root)
         self._sandbox = Sandbox(places.data)
+        self.agents = AgentFolders(places, workspace.root, trusted=options.trust)
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         self.turns = Turns(
             self.answerers,
@@ -160,7 +162,7 @@ class App:
             repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
             keep_entry=self._keep_entry,
-            catalogue=catalogue,
+            catalogue=catalogue._replace(folders=self.agents.pipeline),
             intents=self._intents,
             hooks=loaded.hooks,
         )

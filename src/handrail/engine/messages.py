@@ -29,6 +29,11 @@ class Taken(NamedTuple):
     event: UserMessage
     blobs: tuple[bytes, ...]
 
+    def noting(self, note: str) -> "Taken":
+        """The same with one more thing that the user is told, if there is any."""
+        noted = (*self.event.unattached, *filter(None, [note]))
+        return self._replace(event=self.event.model_copy(update={"unattached": noted}))
+
 
 class Messages(NamedTuple):
     """Makes the messages of one session, for the model that will read them, if one is known."""

@@ -109,7 +109,9 @@ def _stage(at: int, entry: StageEntry, files: AgentFiles, problems: Problems) ->
         known = _known(CHECKS, "check", name, (*spot, "check"), problems)
         options = _options(known, rest, spot, problems)
         if known and options is not None:
-            called = f"{name} {json.dumps(rest, sort_keys=True)}" if rest else name
+            called = f"{name} {entry.name}.{rest.get('field', '')}"
+            if called in checks:
+                problems.add(spot, f"{name} looks at {rest.get('field', '')} twice; leave one out")
             checks[called] = known.make(options)
             gates.append(Gate(called, "repair" if fails == "repair" else "end"))
     steps: dict[str, Step] = {}

@@ -7,8 +7,8 @@ from pydantic import Field
 from handrail.pipelines.registered import NAME
 from handrail.protocol.values import Value
 
-Name = Annotated[str, Field(pattern=rf"^{NAME}\Z")]
-Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")]
+Name = Annotated[str, Field(pattern=rf"^{NAME}$")]
+Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Tokens = Annotated[int, Field(ge=100, le=5_000_000)]
 Usd = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from handrail.engine.pipeline.definition import CallEnd, Output, Work
 from handrail.protocol.errors import GiveUp
 
-Pattern = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^!/~\x00-\x1f][^\x00-\x1f]*\Z")]
+Pattern = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^!/~\x00-\x1f][^\x00-\x1f]*$")]
 MostPassages = Annotated[int, Field(ge=1, le=50)]
 MostCharacters = Annotated[int, Field(ge=200, le=60_000)]
 
@@ -22,8 +22,8 @@ WORDS = 12
 QUESTIONS = 12
 AROUND = 3
 """Lines before and behind a hit that may belong to its paragraph."""
-APART = 2
-"""Hits that are no further apart are one passage."""
+APART = 1
+"""Hits that are no further apart are looked at together."""
 LONGEST = 12
 """Lines of a passage."""
 WORD = re.compile(r"[^\W_]{3,}")
@@ -70,6 +70,18 @@ class Spot(NamedTuple):
     score: float = 0.0
 
 
+class Passage(NamedTuple):
+    """A paragraph as it stands in its file."""
+
+    path: str
+    first: int
+    last: int
+    text: str
+
+    def overlaps(self, other: "Passage") -> bool:
+        return self.path == other.path and self.first <= other.last and other.first <= self.last
+
+
 async def gathered(work: Work, sought: Sought) -> Output:
     """Passages, the best of each question first, and the questions that nothing was found for."""
     ranked, missing = [], []
@@ -78,16 +90,20 @@ async def gathered(work: Work, sought: Sought) -> Output:
         ranked.append(found)
         if not found and number < len(sought.questions):
             missing.append(question)
-    passages: list[dict[str, str]] = []
+    passages: list[Passage] = []
     left = sought.characters
     for spot in _in_turn(ranked):
         if len(passages) == sought.most:
             break
         passage = await _passage(work, spot)
-        if passage and len(passage["text"]) <= left:
-            left -= len(passage["text"])
-            passages.append({"id": f"P{len(passages) + 1}", **passage})
-    return {"passages": passages, "missing": missing}
+        if passage and len(passage.text) <= left and not any(map(passage.overlaps, passages)):
+            left -= len(passage.text)
+            passages.append(passage)
+    told = [
+        {"id": f"P{number}", "path": each.path, "lines": f"{each.first}-{each.last}", "text": each.text}
+        for number, each in enumerate(passages, 1)
+    ]
+    return {"passages": told, "missing": missing}
 
 
 async def _spots(work: Work, question: str, files: Sequence[str]) -> list[Spot]:
@@ -147,17 +163,12 @@ def _in_turn(ranked: Sequence[Sequence[Spot]]) -> Iterator[Spot]:
     taken: list[Spot] = []
     for row in zip_longest(*ranked):
         for spot in row:
-            if spot and not any(_overlap(spot, other) for other in taken):
-                taken.append(spot)
+            if spot and spot._replace(score=0) not in taken:
+                taken.append(spot._replace(score=0))
                 yield spot
 
 
-def _overlap(one: Spot, other: Spot) -> bool:
-    together = one.first <= other.last + AROUND and other.first <= one.last + AROUND
-    return one.path == other.path and together
-
-
-async def _passage(work: Work, spot: Spot) -> dict[str, str] | None:
+async def _passage(work: Work, spot: Spot) -> Passage | None:
     """The paragraph of a spot as it stands in the file."""
     window = {"path": spot.path, "start": max(1, spot.first - AROUND), "end": spot.last + AROUND}
     end = await work.call("read", window)
@@ -170,8 +181,8 @@ async def _passage(work: Work, spot: Spot) -> dict[str, str] | None:
     while rows.get(last + 1, "").strip():
         last += 1
     lines = [rows[number] for number in range(first, last + 1) if number in rows]
-    text = "\n".join(lines)
-    return {"path": spot.path, "lines": f"{first}-{last}", "text": text} if text.strip() else None
+    says = any(line.strip() and not line.startswith("#") for line in lines)  # a heading alone says nothing
+    return Passage(spot.path, first, last, "\n".join(lines)) if says else None
 
 
 def _hits(content: str) -> list[Hit]:

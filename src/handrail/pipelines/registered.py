@@ -20,9 +20,9 @@ class Refers:
 
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,39}"
-Reference = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{1,3}}\Z"), Refers(elsewhere=True)]
+Reference = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{1,3}}$"), Refers(elsewhere=True)]
 """`stage.field`: the output of an earlier stage; of each item where it is a list."""
-Own = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{0,2}}\Z"), Refers(elsewhere=False)]
+Own = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{0,2}}$"), Refers(elsewhere=False)]
 """`field`: the output of the stage that the check is of."""
 
 

@@ -21,7 +21,7 @@ def relative(path: str) -> str:
 class Gathering(Value):
     files: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=10)]
     """Which documents, such as `docs/**/*.md`."""
-    questions: Reference | None = None
+    questions: Reference = ""
     """What is sought, such as `analyse.questions`; the user's question where nothing is said."""
     most: MostPassages = 8
     characters: MostCharacters = 6_000

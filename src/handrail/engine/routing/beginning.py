@@ -27,6 +27,8 @@ class Way(NamedTuple):
     """To be recorded, where it was not the user who said it."""
     told: str = ""
     """What the model has to know to understand the message."""
+    noted: str = ""
+    """What the user has to know of how it was understood."""
 
 
 def way_of(command: SendMessage, routes: Routes, turn_id: str, *, usual: str, answerable: bool) -> Way:
