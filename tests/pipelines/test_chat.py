@@ -1,13 +1,34 @@
-"""A message that only asks: answered in the conversation, and nothing is changed for it."""
+"""Chat: what a message needs is planned, loaded and answered once; who only asks changes nothing."""
 
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from handrail.protocol.events import ChangeApplied, RunStarted, ToolFinished
-from tests.engine.conversation import call, conversation, run
+from handrail.models.base import Capabilities
+from handrail.models.scripted import ScriptedModel
+from handrail.protocol.commands import AnswerApproval, SendMessage
+from handrail.protocol.events import (
+    Answered,
+    ApprovalAsked,
+    ChangeApplied,
+    Nudged,
+    RunCompleted,
+    RunContinued,
+    RunStarted,
+    StageStarted,
+    ToolFinished,
+    TurnFinished,
+)
+from tests.engine.conversation import call, conversation, run, words
 
 pytestmark = pytest.mark.anyio
+QUESTION = "what does total() in cart.py do?"
+CART = "def total(items):\n    return sum(items)\n"
+FIX = "Fix total in cart.py: it should add tax."
 
 
 @pytest.fixture(autouse=True)
@@ -15,18 +36,227 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
 
 
-async def test_a_greeting_costs_one_request(tmp_path: Path) -> None:
-    async with conversation(tmp_path, [{"text": "Hello!"}]) as talk:
+@pytest.fixture
+def cart(tmp_path: Path) -> Path:
+    (tmp_path / "cart.py").write_text(CART)
+    return tmp_path
+
+
+def said(when: str, value: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"when": when, "text": json.dumps(value), **more}
+
+
+def plan(*patterns: str, **others: Sequence[str]) -> dict[str, Any]:
+    """The answer to the plan pass: its message begins with the question."""
+    return said("Output of look", {"patterns": patterns, "urls": [], "mentions": [], "todos": []} | others)
+
+
+def hash_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@pytest.mark.promise("CHAT-1")
+async def test_a_greeting_costs_one_request(cart: Path) -> None:
+    async with conversation(cart, [{"text": "Hello!"}]) as talk:
         assert (await talk.turn("hi")).reason == "answered"
         assert len(talk.requests) == 1
+        assert not talk.requests[0].tools
         assert [event.pipeline for event in talk.all(RunStarted)] == ["chat"]
+        assert [event.text for event in talk.all(Answered)] == ["Hello!"]
 
 
-async def test_nothing_is_changed_or_run_for_a_question_in_mode_auto(tmp_path: Path) -> None:
-    script = [call("write", path="a.py", text="x = 1\n"), run("touch b"), {"text": "Well."}]
-    async with conversation(tmp_path, script, mode="auto", allow=("touch",)) as talk:
-        assert (await talk.turn("what does a.py do?")).reason == "answered"
-        errors = [event.error for event in talk.all(ToolFinished)]
-        assert [error and error.reason for error in errors] == ["mode_forbids"] * 2
+@pytest.mark.promise("CHAT-1")
+async def test_a_question_about_code_is_planned_loaded_and_answered_in_two_requests(cart: Path) -> None:
+    script = [plan("cart.py", "src/**/*.rs", "gone.py"), said("", {"summary": "It adds."})]
+    async with conversation(cart, script) as talk:
+        assert (await talk.turn(QUESTION)).reason == "answered"
+        assert len(talk.requests) == 2
+        stages = [event.stage for event in talk.all(StageStarted)]
+        assert stages == ["look", "plan", "load", "answer"]
+        asked = words(talk.requests[1])
+        assert f"### cart.py [hash: {hash_of(CART)}" in asked
+        assert "return sum(items)" in asked
+        assert "src/**/*.rs: no file matches" in asked
+        assert "gone.py: " in asked
+        assert talk.app.state(talk.id).files.files["cart.py"].whole
+        assert talk.all(RunCompleted)[0].summary == ""
+
+
+async def test_a_name_is_searched_for_and_its_file_read(cart: Path) -> None:
+    script = [plan(mentions=["total", "nowhere_at_all"]), said("", {"summary": "It adds."})]
+    async with conversation(cart, script) as talk:
+        await talk.turn("how is total computed?")
+        asked = words(talk.requests[1])
+        assert "Where total stands:\ncart.py:1:def total(items):" in asked
+        assert "return sum(items)" in asked
+        assert "nowhere_at_all: stands nowhere" in asked
+
+
+async def test_a_plan_that_cannot_be_read_costs_no_answer(cart: Path) -> None:
+    script = [{"when": "Question:", "text": "no"}, {"when": "not what was asked", "text": "no"}]
+    async with conversation(cart, [*script, said("", {"summary": "It adds."})]) as talk:
+        assert (await talk.turn(QUESTION)).reason == "answered"
+        assert talk.all(Answered)[-1].text == "It adds."
+
+
+@pytest.mark.promise("CHAT-2")
+async def test_an_answer_is_words_while_it_streams_and_has_its_parts_at_the_end(cart: Path) -> None:
+    whole = {
+        "summary": 'It "adds"\nall.',
+        "sections": [{"title": "How", "text": "By sum()."}],
+        "commands": ["pytest -q"],
+        "next_steps": [{"label": "Add tax", "input": "Add tax to total."}],
+    }
+    text = json.dumps(whole)
+    pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
+    async with conversation(cart, [plan(), {"text": pieces}]) as talk:
+        await talk.turn(QUESTION)
+        answered = talk.all(Answered)[-1]
+        live = "".join(each.text for each in talk.deltas if each.message_id == answered.message_id)
+        assert live.startswith('It "adds"\nall.\n\n### How\n\nBy sum().')
+        assert answered.text.startswith(live)
+        assert answered.text.endswith("```sh\npytest -q\n```\n\n**Next**\n\n1. Add tax")
+        assert answered.structured
+        assert answered.structured.next_steps[0].input == "Add tax to total."
+        assert json.loads("[" + raw(talk, answered).replace("\n", ",").strip(",") + "]") == pieces
+
+
+def raw(talk: Any, answered: Answered) -> str:
+    """The bytes of the answer as they came."""
+    return str((talk.app.log.blob(answered.raw) or b"").decode())
+
+
+@pytest.mark.promise("CHAT-3")
+async def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_only_its_words_count(
+    cart: Path,
+) -> None:
+    broken = '{"summary": "It adds.", "sections": [{"text": 3}], "commands": "rm"'
+    good = said("cannot be read", {"summary": "It adds."})
+    async with conversation(cart, [plan(), {"text": broken}, good]) as talk:
+        assert (await talk.turn(QUESTION)).reason == "answered"
+        assert "cut" in talk.all(Nudged)[0].text
+        assert talk.all(Answered)[-1].structured
+    async with conversation(cart, [plan(), {"text": broken}, {"text": broken}]) as talk:
+        finished = await talk.turn(QUESTION)
+        assert finished.reason == "answered"
+        last = talk.all(Answered)[-1]
+        assert (last.structured, last.text) == (None, "It adds.")
+        assert len(talk.requests) == 3
+
+
+@pytest.mark.promise("CHAT-4")
+async def test_nothing_is_changed_for_a_question_in_mode_auto_but_offered(cart: Path) -> None:
+    change = {"form": "create", "path": "new.py", "text": "x = 1\n"}
+    answer = said("", {"summary": "Yes.", "changes": [change], "todos": [{"text": "x", "done": True}]})
+    answer["calls"] = [{"name": "write", "arguments": {"path": "new.py", "text": "x = 1\n"}}]
+    async with conversation(cart, [plan(), answer], mode="auto") as talk:
+        assert (await talk.turn("should there be a new.py?")).reason == "answered"
+        answered = talk.all(Answered)[-1]
+        assert answered.structured
+        assert not answered.structured.changes
+        assert not answered.calls
+        assert answered.structured.next_steps[-1].input == "Make the change that you described: new.py"
         assert not talk.all(ChangeApplied)
-    assert not list(tmp_path.iterdir())
+        assert not talk.app.state(talk.id).todos
+    assert [path.name for path in cart.iterdir()] == ["cart.py"]
+
+
+class Small(ScriptedModel):
+    """A scripted model that is taken for a small one."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return super().capabilities._replace(one_action=True)
+
+
+@pytest.mark.promise("CHAT-4")
+@pytest.mark.parametrize("route", ["", "chat"])
+async def test_a_small_model_reads_and_answers_in_a_chat_and_can_do_nothing_else(
+    cart: Path, route: str
+) -> None:
+    script = [
+        call("write", path="new.py", text="x = 1\n"),
+        run("touch b"),
+        call("read", path="cart.py"),
+        {"text": "It adds."},
+    ]
+    async with conversation(cart, [], mode="auto", allow=("touch",)) as talk:
+        small = Small(script, "scripted/test")
+        talk.app.answerers._models["scripted/test"] = small
+        text = QUESTION if not route else "create new.py"
+        await talk.send(SendMessage(text=text, route=route))
+        assert (await talk.until(TurnFinished)).reason == "answered"
+        assert [event.status for event in talk.all(ToolFinished)] == ["refused", "refused", "ok"]
+        assert [event.stage for event in talk.all(StageStarted)] == ["answer"]
+        assert set(small.requests[0].actions or ()) <= {"read"}
+        assert not talk.all(ChangeApplied)
+    assert [path.name for path in cart.iterdir()] == ["cart.py"]
+
+
+def fixed(**more: Any) -> dict[str, Any]:
+    edit = {"search": "sum(items)", "replace": "sum(items) * 1.2"}
+    change = {"form": "replace", "path": "cart.py", "base_hash": hash_of(CART), "edits": [edit], "text": ""}
+    return {"summary": "Tax is added.", "changes": [change]} | more
+
+
+@pytest.mark.promise("CHAT-4")
+async def test_work_that_the_user_sends_to_chat_is_applied_through_the_gate(cart: Path) -> None:
+    script = [plan("cart.py"), said("", fixed()), {"text": '{"summary": "Yes."}'}]
+    async with conversation(cart, script, mode="ask") as talk:
+        await talk.send(SendMessage(text=FIX, route="chat"))
+        asked = await talk.until(ApprovalAsked)
+        assert "+    return sum(items) * 1.2" in asked.preview
+        await talk.send(AnswerApproval(approval_id=asked.approval_id, decision="once"))
+        assert (await talk.until(TurnFinished)).reason == "answered"
+        assert "sum(items) * 1.2" in (cart / "cart.py").read_text()
+        assert len(talk.all(ChangeApplied)) == 1
+        await talk.turn("thanks")
+        assert "The changes of the last answer were made: cart.py." in words(talk.requests[-1])
+
+
+def step(number: int, of: int = 3) -> dict[str, Any]:
+    """The answer that writes one file of several, as all of them were planned."""
+    todos = [{"text": f"write {each}.txt", "done": each <= number} for each in range(1, of + 1)]
+    change = {"form": "create", "path": f"{number}.txt", "text": f"{number}\n"}
+    return {"summary": f"Wrote {number}.", "todos": todos, "changes": [change]}
+
+
+def steps(count: int) -> list[dict[str, Any]]:
+    later = [said(f"made: {number}.txt", step(number + 1, count)) for number in range(1, count)]
+    return [plan(), *later, said("", step(1, count))]
+
+
+@pytest.mark.promise("CHAT-5")
+async def test_a_request_of_several_steps_is_answered_step_by_step(cart: Path) -> None:
+    async with conversation(cart, steps(3), mode="edit") as talk:
+        await talk.send(SendMessage(text="Write three files.", route="chat"))
+        assert (await talk.until(TurnFinished)).reason == "answered"
+        assert not talk.all(RunContinued)
+        structured = talk.all(Answered)[-1].structured
+        assert structured
+        assert structured.next_steps[0].label == "Continue"
+        assert [todo.done for todo in talk.app.state(talk.id).todos] == [True, False, False]
+    assert not (cart / "2.txt").exists()
+
+
+@pytest.mark.promise("CHAT-5")
+@pytest.mark.parametrize(("count", "rounds"), [(3, 3), (12, 8)])
+async def test_with_auto_continue_the_steps_follow_by_themselves_up_to_a_bound(
+    cart: Path, count: int, rounds: int
+) -> None:
+    async with conversation(cart, steps(count), mode="edit", settings="auto_continue = true") as talk:
+        await talk.send(SendMessage(text="Write the files.", route="chat"))
+        assert (await talk.until(TurnFinished)).reason == "answered"
+        assert [event.number for event in talk.all(RunContinued)] == list(range(2, rounds + 1))
+    assert len(list(cart.glob("*.txt"))) == rounds
+
+
+@pytest.mark.promise("CHAT-5")
+async def test_auto_continue_stops_at_a_change_that_is_refused(cart: Path) -> None:
+    (cart / "2.txt").write_text("mine\n")
+    async with conversation(cart, steps(3), mode="edit", settings="auto_continue = true") as talk:
+        await talk.send(SendMessage(text="Write the files.", route="chat"))
+        await talk.until(TurnFinished)
+        assert [event.number for event in talk.all(RunContinued)] == [2]
+    assert (cart / "2.txt").read_text() == "mine\n"
+    assert not (cart / "3.txt").exists()

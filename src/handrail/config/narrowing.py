@@ -24,6 +24,7 @@ REASONS = {
     "hooks": "it would run programs on your machine, outside the sandbox",
     "git": "it would commit to your repository",
     "storage": "how much is kept of your work is yours to choose",
+    "auto_continue": "whether a request goes on by itself is yours to choose",
     "auto_route": "where your messages go is yours to choose",
     "router": "where your messages go is yours to choose",
     "display": "how Handrail looks is yours to choose",

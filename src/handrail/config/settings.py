@@ -115,6 +115,8 @@ class Settings(Value):
     mode: Mode = "ask"
     auto_route: bool = True
     """Whether a message that only asks is answered without touching anything; off: all of them are work."""
+    auto_continue: bool = False
+    """Whether a request of several steps that chat answers goes on by itself, step by step."""
     models: ModelSettings = section()
     limits: LimitSettings = section()
     retries: RetrySettings = section()

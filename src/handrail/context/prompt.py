@@ -48,6 +48,12 @@ class Prompt(NamedTuple):
             return self._replace(actions=(REQUEST,), fields={**self.fields, "paths": wanted})
         return self
 
+    def only_reading(self) -> "Prompt":
+        """For a small model where nothing may be changed: reading is all that it can do besides answering."""
+        if self.actions is None:
+            return self
+        return self._replace(actions=tuple(action for action in self.actions if action == "read"))
+
     def told(self, text: str | None) -> "Prompt":
         """With what hooks of the user's tell for the whole session, if there is anything."""
         return self._replace(system=f"{self.system}\n\n{HOOKS_TELL}\n{text}") if text else self

@@ -203,6 +203,8 @@ def _answered(
         seconds=seconds,
         raw=_sha256(answer.raw),
         apart=started.apart,
+        structured=answer.structured,
+        unread=answer.problems,
     )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from handrail.engine.ending import Ending
 from handrail.engine.messages import Taken
-from handrail.engine.pipeline.definition import Catalogue
+from handrail.engine.pipeline.definition import Asked, Catalogue
 from handrail.engine.pipeline.ends import broken_off
-from handrail.engine.pipeline.stages import Means, Stages, Work
+from handrail.engine.pipeline.stages import Means, Stages, Talk
 from handrail.engine.pipeline.walker import Walked, Walker, begun
 from handrail.engine.routing.beginning import only_asks, pipeline_of
 from handrail.engine.routing.gates import Thresholds
@@ -43,8 +43,8 @@ class Course:
         self._side = side
         self._said = said
 
-    async def run(self, work: Work, reached: Callable[[], str]) -> Walked:
-        """Go on until the turn can end. `work` is the tool loop, `reached` the limit of the turn that is."""
+    async def run(self, talk: Talk, reached: Callable[[], str]) -> Walked:
+        """Go on until the turn can end. `reached` says which limit of the turn is."""
         state = self._session.state
         if state.run is None and state.paused and state.paused.run_id == self._turn.run_id:
             if ended := await self._heeded(state.paused):
@@ -56,7 +56,7 @@ class Course:
             self._session.append(*begun(self._catalogue.find(""), self._turn.turn_id, ""))
         pipeline = self._catalogue.find(self._run.pipeline)
         catalogue = self._catalogue.of(pipeline)
-        stages = Stages(self._means._replace(catalogue=catalogue), work, reached)
+        stages = Stages(self._means._replace(catalogue=catalogue), talk, reached)
         return await Walker(self._session, catalogue, pipeline, stages).walk()
 
     async def _routed(self) -> Walked | None:
@@ -78,7 +78,12 @@ class Course:
         pipeline = pipeline_of(routed.route, self._catalogue)
         small = self._means.asking.models[0].capabilities.one_action
         reads_only = only_asks(routed.route, message.text, decided=True, small=small)
-        self._session.append(*begun(pipeline, self._turn.turn_id, message.text, reads_only=reads_only))
+        skips = self._catalogue.skipped(
+            pipeline, Asked(message.text, bool(message.images), small=small, reads_only=reads_only)
+        )
+        self._session.append(
+            *begun(pipeline, self._turn.turn_id, message.text, reads_only=reads_only, skips=skips)
+        )
         return None
 
     async def _heeded(self, run: RunState) -> Walked | None:

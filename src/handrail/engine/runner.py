@@ -14,7 +14,7 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
-from handrail.engine.pipeline.definition import Catalogue
+from handrail.engine.pipeline.definition import Asked, Catalogue
 from handrail.engine.pipeline.walker import begun
 from handrail.engine.routing.beginning import WORK, Way, only_asks, pipeline_of, way_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
@@ -86,6 +86,10 @@ class TurnMaker(Protocol):
     @property
     def usual_route(self) -> str:
         """Where messages go that say nothing else; `auto`: where they belong."""
+
+    @property
+    def continues(self) -> bool:
+        """Whether a request of several steps goes on by itself."""
 
     @property
     def map(self) -> RepositoryMap: ...
@@ -287,7 +291,7 @@ class Runner:
             self._model = await self.maker.model(self.session)
             model = self._model.name
             if paused is None:
-                run = self._begun(way, turn_id, command.text, self._model)
+                run = self._begun(way, turn_id, command, self._model)
         except StorageProblem:
             raise
         except HandrailError as error:
@@ -318,14 +322,18 @@ class Runner:
             command, routes, turn_id, usual=self.maker.usual_route, answerable=self.maker.answerable
         )
 
-    def _begun(self, way: Way, turn_id: str, text: str, model: Model) -> list[Event]:
+    def _begun(self, way: Way, turn_id: str, command: SendMessage, model: Model) -> list[Event]:
         """The run that a message begins; none where a model is asked first which one that is."""
         if not way.route:
             return []
-        small = model.capabilities.one_action
+        small, text = model.capabilities.one_action, command.text
         reads_only = only_asks(way.route, text, decided=way.routed is not None, small=small)
         pipeline = pipeline_of(way.route, self.maker.catalogue)
-        run = begun(pipeline, turn_id, text, reads_only=reads_only)
+        skips = self.maker.catalogue.skipped(
+            pipeline, Asked(text, bool(command.images), small=small, reads_only=reads_only)
+        )
+        continues = self.maker.continues
+        run = begun(pipeline, turn_id, text, reads_only=reads_only, skips=skips, continues=continues)
         return [way.routed, *run] if way.routed else run
 
     def _message(

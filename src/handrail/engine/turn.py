@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from handrail.context.assemble import assemble
 from handrail.context.images import Stored
@@ -12,9 +13,10 @@ from handrail.engine.asking import Asking, ask
 from handrail.engine.attempts import Attempts
 from handrail.engine.compacting import Compacting
 from handrail.engine.course import Course
-from handrail.engine.ending import Ending
+from handrail.engine.ending import Ending, cut_short
 from handrail.engine.limits import Limits, exceeded
 from handrail.engine.pipeline.ends import run_end
+from handrail.engine.pipeline.stages import Talk
 from handrail.engine.pipeline.walker import Walked
 from handrail.engine.stuck import stuck
 from handrail.engine.takeover import close_turn
@@ -73,7 +75,7 @@ class Turn:
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
-        walked = await self.course.run(self.work, self.reached)
+        walked = await self.course.run(Talk(self.work, self.reply), self.reached)
         await self.settle()
         self._finish(walked)
 
@@ -86,6 +88,15 @@ class Turn:
         """The tool loop: ask and run what is called, until an answer passes the check, if there is one."""
         checked = bool(self._turn.check)
         return await (self.attempts.until_passed(self._answer) if checked else self._answer())
+
+    async def reply(self, schema: dict[str, Any]) -> Answered:
+        """One answer of the schema, without tools."""
+        from handrail.engine.replying import as_structured, replying
+
+        self.take_steering()
+        await self.make_room()
+        request = partial(replying, self._request, schema)
+        return await self._ask(as_structured(self.asking, schema), request)
 
     async def make_room(self) -> None:
         """Compact the conversation, where the next request would not fit."""
@@ -117,9 +128,9 @@ class Turn:
                 return ending
             self.take_steering()
             await self.make_room()
-            answered = await self._ask()
+            answered = await self._ask(self.asking, self._request)
             if not answered.calls:
-                return Ending("answered", _cut_short(answered))
+                return Ending("answered", cut_short(answered))
 
     def _is_done(self) -> bool:
         """Small models are asked once: the check, or the change itself, says more than another answer."""
@@ -141,22 +152,24 @@ class Turn:
             self.session.append(Nudged(turn_id=turn.turn_id, text=text))
         return None
 
-    async def _ask(self) -> Answered:
+    async def _ask(self, asking: Asking, request: Callable[[Model], Request]) -> Answered:
         try:
-            return await ask(self.asking, self._turn.turn_id, self._request)
+            return await ask(asking, self._turn.turn_id, request)
         except FixRequest as problem:
             # The provider counts more tokens than we do: its word goes before our estimate, once.
             if not problem.too_long or not self._append(self.compacting.event_by_code()):
                 raise
-        return await ask(self.asking, self._turn.turn_id, self._request)
+        return await ask(asking, self._turn.turn_id, request)
 
     def _seconds(self) -> float:
         """How long this process has worked at the turn, by a clock that cannot be set."""
         return time.monotonic() - self.began - (self._turn.waited - self.waited_before)
 
     def _request(self, model: Model) -> Request:
+        prompt = self.prompt.rewriting(self._turn.rewrite).answering(self._turn.refusal)
+        run = self.session.state.run
         return assemble(
-            prompt=self.prompt.rewriting(self._turn.rewrite).answering(self._turn.refusal),
+            prompt=prompt.only_reading() if run and run.reads_only else prompt,
             cut=with_runs(self.session.state, model.capabilities.context_window),
             transcript=self.compacting.shown(model),
             capabilities=model.capabilities,
@@ -187,16 +200,3 @@ class Turn:
         finished = close_turn(turn, ending.reason, ending.detail, turn.seconds(time.time()))
         self.session.append(*events, finished, blobs=blobs)
         self.session.save_snapshot()
-
-
-def _cut_short(answered: Answered) -> str:
-    """For the user: what an answer that breaks off means, and what can be done."""
-    cut = {
-        "length": "The answer reached its length limit",
-        "filtered": "The provider withheld the rest of the answer",
-    }.get(answered.end, "")
-    if not cut:
-        return ""
-    recovered = f". Nothing of it was done; of its calls this can be read: {'; '.join(answered.blocked)}"
-    ways = "/continue asks for the rest, /retry for a new answer."
-    return f"{cut}{recovered if answered.blocked else ''}. {ways}"

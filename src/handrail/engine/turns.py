@@ -95,6 +95,7 @@ class Turns:
         self.answerable = answerable
         self.catalogue = catalogue
         self.usual_route = AUTO if settings.auto_route else WORK
+        self.continues = settings.auto_continue
 
     def _keep(self, entry: str) -> None:
         """Put an entry on the user's list of allowed commands, for the turns to come and for good."""

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from handrail.protocol.record import Record
+from handrail.protocol.structured import StructuredAnswer
 from handrail.protocol.values import Excerpt, ToolCall, Usage
 
 NO_FIELDS: Mapping[str, dict[str, Any]] = MappingProxyType({})
@@ -129,6 +130,16 @@ class Blocked(Record):
     calls: tuple[str, ...]
 
 
+class Structured(Record):
+    """A structured answer as it was understood; comes before the end of the stream, once."""
+
+    value: StructuredAnswer | None
+    """None: it cannot be read."""
+    text: str
+    """All words of the answer; they stand for what streamed."""
+    problems: tuple[str, ...] = ()
+
+
 class UsagePart(Record):
     """Tokens so far; the last one counts."""
 
@@ -151,7 +162,7 @@ class Progress(Record):
     total: int = 0
 
 
-Part = RawBytes | Text | Thinking | Opaque | CallPart | Blocked | UsagePart | Progress | Finished
+Part = RawBytes | Text | Thinking | Opaque | CallPart | Blocked | Structured | UsagePart | Progress | Finished
 
 
 class Price(NamedTuple):

@@ -11,11 +11,13 @@ from handrail.models.base import (
     Opaque,
     Part,
     RawBytes,
+    Structured,
     Text,
     Thinking,
     UsagePart,
 )
 from handrail.models.sendable import joined
+from handrail.protocol.structured import StructuredAnswer
 from handrail.protocol.values import ToolCall, Usage
 
 
@@ -88,6 +90,9 @@ class Answer(NamedTuple):
     usage: Usage
     finish: Finish | None
     raw: bytes
+    structured: StructuredAnswer | None = None
+    problems: tuple[str, ...] = ()
+    """Why an answer that should be structured is not."""
 
 
 class Collector:
@@ -102,6 +107,7 @@ class Collector:
         self._usage = Usage()
         self._finish: Finish | None = None
         self._raw = bytearray()
+        self._structured: Structured | None = None
 
     def add(self, part: Part) -> None:
         match part:
@@ -117,6 +123,8 @@ class Collector:
                 self._calls.append(call)
             case Blocked(calls):
                 self._blocked = calls
+            case Structured():
+                self._structured, self._text = part, [part.text]
             case UsagePart(usage):
                 self._usage = usage
             case Finished(reason):
@@ -133,6 +141,8 @@ class Collector:
             usage=self._usage,
             finish=self._finish,
             raw=bytes(self._raw),
+            structured=self._structured.value if self._structured else None,
+            problems=self._structured.problems if self._structured else (),
         )
 
 

@@ -16,6 +16,7 @@ from handrail.protocol.events import (
     RequestStarted,
     RunBrokenOff,
     RunCompleted,
+    RunContinued,
     RunFailed,
     RunPaused,
     RunRepaired,
@@ -65,6 +66,10 @@ class OpenStage(Fold):
     kind: StageKind
     calls: dict[str, StageCall] = {}
     """Of a stage of code, by call id: what is done is not done again."""
+    answer: int = 0
+    """Of a stage that is one answer: where the last whole one stands in the log."""
+    unread: int = 0
+    """How many of them could not be read."""
 
 
 class Spent(Fold):
@@ -88,6 +93,12 @@ class RunState(Fold):
     question: str = ""
     conversational: bool = False
     reads_only: bool = False
+    skips: tuple[str, ...] = ()
+    continues: bool = False
+    rounds: int = 1
+    """How often the stages were begun that are done once for each step."""
+    spoke: bool = False
+    """The conversation has its answer, and tells of it."""
     seq: int = 0
     """Where it begins in the log."""
     step: Literal["begin", "open", "done", "flawed", "paused", "resumed"] = "begin"
@@ -127,6 +138,7 @@ class RunState(Fold):
         for family in (self._stages, self._pauses, self._money):
             family(event)
         self._calls(event, seq)
+        self._answers(event, seq)
 
     def _stages(self, event: Event) -> None:
         match event:
@@ -146,6 +158,8 @@ class RunState(Fold):
             case RunRepaired():
                 self.step, self.start = "begin", event.first
                 self.repairs[event.first] = event.number
+            case RunContinued():
+                self.step, self.start, self.rounds = "begin", event.first, event.number
 
     def _pauses(self, event: Event) -> None:
         match event:
@@ -202,6 +216,14 @@ class RunState(Fold):
                     if call.change_id == event.change_id:
                         call.applied = isinstance(event, ChangeApplied)
 
+    def _answers(self, event: Event, seq: int) -> None:
+        if self.open is None or self.open.kind != "answer" or not isinstance(event, Answered):
+            return
+        self.spoke = True
+        if event.end not in ("interrupted", "cancelled"):
+            self.open.answer = seq
+            self.open.unread += event.structured is None
+
 
 class Ended(Fold):
     """A run that is over, as later turns are told of it."""
@@ -231,6 +253,8 @@ class Runs(Fold):
                     question=event.question,
                     conversational=event.conversational,
                     reads_only=event.reads_only,
+                    skips=event.skips,
+                    continues=event.continues,
                     seq=recorded.seq,
                     kept=event.kept,
                 )

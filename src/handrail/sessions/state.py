@@ -167,7 +167,7 @@ class State(Fold):
     @property
     def is_apart(self) -> bool:
         """Whether what happens now belongs to a stage alone, and not to the conversation."""
-        return bool(self.run and self.run.open and self.run.open.kind != "work")
+        return bool(self.run and self.run.open and self.run.open.kind in ("ask", "code"))
 
     def apply(self, recorded: Recorded) -> None:
         """Fold one event in."""

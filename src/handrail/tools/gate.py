@@ -252,7 +252,8 @@ class Gate:
             for (call, one), outcome in zip(calls, outcomes, strict=True):
                 told = self._told(self._with_notes(call, one, outcome))
                 seconds = time.monotonic() - began
-                ends.append(finished(call, work.turn_id, told, seconds=seconds, apart=False))
+                apart = self._session.state.is_apart
+                ends.append(finished(call, work.turn_id, told, seconds=seconds, apart=apart))
                 events += [*told.events, ends[-1]]
             self._session.append(*events, settle=[call.id for call, _ in calls])
         if self._hooks:

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anyio.lowlevel import checkpoint
 
-from handrail.engine.pipeline.definition import CallEnd, Outputs
+from handrail.engine.pipeline.definition import CallEnd, Change, Outputs
 from handrail.protocol.errors import LostHold, ToolError
 from handrail.protocol.events import ToolFinished
 from handrail.protocol.values import ToolCall
@@ -27,12 +27,21 @@ class StageWork:
     """What a step of code has at hand."""
 
     def __init__(
-        self, session: Session, run: RunState, outputs: Outputs, *, gate: Gate, tools: Tools, turn_id: str
+        self,
+        session: Session,
+        run: RunState,
+        outputs: Outputs,
+        *,
+        gate: Gate,
+        tools: Tools,
+        turn_id: str,
+        room: int,
     ) -> None:
         self.question = run.question
         self.outputs = outputs
         self.issues = tuple(run.issues)
         self.feedback = tuple(run.feedback)
+        self.room = room
         self._session = session
         self._gate = gate
         self._tools = tools
@@ -41,17 +50,34 @@ class StageWork:
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallEnd:
         """Use a tool, through the gate. A call that was made before a restart is not made again."""
-        self._made += 1
-        given = json.dumps([tool, arguments], sort_keys=True, ensure_ascii=False)
-        digest = hashlib.sha256(given.encode(errors="replace")).hexdigest()[:12]
-        call = ToolCall(
-            id=f"{self._open.stage_id}.{self._made}.{digest}", name=tool, arguments=dict(arguments)
-        )
+        call = self._call(tool, arguments)
         before = self._open.calls.get(call.id)
         if before is None or not self._ended(call, before):
             await self._gate.run(call, self._turn_id)
         await checkpoint()  # who follows sees this call before the next begins
         return self._end(self._open.calls[call.id])
+
+    async def change_together(self, changes: Sequence[Change]) -> list[CallEnd]:
+        """Change files, all or none, by calls of tools that do; what was done before a restart stays so."""
+        calls = [self._call(tool, arguments) for tool, arguments in changes]
+        before = [known for call in calls if (known := self._open.calls.get(call.id))]
+        if any(known.applied for known in before):
+            for call in calls:
+                if (known := self._open.calls.get(call.id)) is None or known.status is None:
+                    self._record(call, "ok", DONE)
+        elif not before or any(known.status is None for known in before):
+            await self._gate.run_all(calls, self._turn_id)
+        await checkpoint()
+        return [self._end(self._open.calls[call.id]) for call in calls]
+
+    def _call(self, tool: str, arguments: Mapping[str, Any]) -> ToolCall:
+        """A call with an id that is the same after a restart."""
+        self._made += 1
+        given = json.dumps([tool, arguments], sort_keys=True, ensure_ascii=False)
+        digest = hashlib.sha256(given.encode(errors="replace")).hexdigest()[:12]
+        return ToolCall(
+            id=f"{self._open.stage_id}.{self._made}.{digest}", name=tool, arguments=dict(arguments)
+        )
 
     def _ended(self, call: ToolCall, before: StageCall) -> bool:
         """Whether the call needs no more doing; what came of one that was cut off is put on record."""

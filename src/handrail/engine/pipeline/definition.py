@@ -1,6 +1,6 @@
 """What a pipeline is: data that code walks. Nothing here runs."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -27,14 +27,18 @@ class Stage(NamedTuple):
     prompt: str = ""
     """`ask`: the system prompt. `work`: what the conversation is told at its start, if anything."""
     takes: tuple[str, ...] = ()
-    """Earlier stages whose outputs it is given."""
+    """Stages whose outputs it is given."""
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the output; an `ask` always has one."""
     step: str = ""
     """`code`: the name of its function."""
+    says: str = ""
+    """`answer`: the name of a function that words what the conversation is told first, from the outputs."""
     role: Literal["main", "fast"] = "main"
     """Which model an `ask` goes to."""
     max_output: int = 4_096
+    otherwise: Mapping[str, Any] | None = None
+    """`ask`: the output where no model answers as it should; None: the run ends there."""
     gates: tuple[Gate, ...] = ()
     budget: Budget = NO_BUDGET
 
@@ -45,6 +49,16 @@ class Repair(NamedTuple):
     first: str
     last: str
     times: int = 1
+
+
+class Again(NamedTuple):
+    """Stages that are done once for each step of a request, where the user lets them go on by themselves."""
+
+    first: str
+    last: str
+    check: str
+    """The name of a check: as long as the output of the last one passes it, there are steps left."""
+    most: int
 
 
 class Option(NamedTuple):
@@ -100,21 +114,28 @@ class Pipeline(NamedTuple):
     functions: Functions = NO_FUNCTIONS
     sha256: str = ""
     """Of the files that define it; empty: it comes with Handrail."""
+    skips: str = ""
+    """The name of a function that says which stages a message does not need."""
+    again: Again | None = None
+    tells: str = ""
+    """The name of a function that words what later turns are told, where the conversation has the answer."""
 
-    @property
-    def conversational(self) -> bool:
-        """Whether all of it happens in the session's conversation."""
-        return all(stage.kind == "work" for stage in self.stages)
+    def conversational(self, skips: Collection[str] = ()) -> bool:
+        """Whether all of it that is not skipped happens in the session's conversation."""
+        return all(stage.kind in ("work", "answer") for stage in self.stages if stage.name not in skips)
+
+    def first(self, skips: Collection[str] = ()) -> Stage:
+        return next(stage for stage in self.stages if stage.name not in skips)
 
     def stage(self, name: str) -> Stage:
         if found := next((stage for stage in self.stages if stage.name == name), None):
             return found
         raise UsageProblem(f"The pipeline {self.name} has no stage {name!r} any more. Begin the run anew.")
 
-    def after(self, name: str) -> Stage | None:
+    def after(self, name: str, skips: Collection[str] = ()) -> Stage | None:
         """The stage that follows one; None behind the last."""
         index = self.stages.index(self.stage(name)) + 1
-        return self.stages[index] if index < len(self.stages) else None
+        return next((stage for stage in self.stages[index:] if stage.name not in skips), None)
 
     def pause_after(self, name: str) -> Pause | None:
         return next((pause for pause in self.pauses if pause.after == name), None)
@@ -149,6 +170,13 @@ class CallEnd(NamedTuple):
     content: str
 
 
+class Change(NamedTuple):
+    """A call of a tool that changes a file."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
 class Work(Protocol):
     """What a step of code has at hand."""
 
@@ -158,6 +186,10 @@ class Work(Protocol):
     @property
     def outputs(self) -> Outputs:
         """Of the stages that it takes."""
+
+    @property
+    def room(self) -> int:
+        """Characters that a model may be told of what it finds."""
 
     @property
     def issues(self) -> tuple[str, ...]:
@@ -170,10 +202,27 @@ class Work(Protocol):
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallEnd:
         """Use a tool, through the gate. A call that was made before a restart is not made again."""
 
+    async def change_together(self, changes: Sequence[Change]) -> list[CallEnd]:
+        """Change files, all or none, through the gate as one."""
+
 
 Step = Callable[[Work], Awaitable[Output]]
 """May be run again from its start after a restart: every effect of it is a call, in the same order."""
 Words = Callable[[Outputs], str]
+
+
+class Asked(NamedTuple):
+    """What is known of a message before its run begins."""
+
+    question: str
+    images: bool = False
+    small: bool = False
+    """A small model answers."""
+    reads_only: bool = False
+
+
+Skips = Callable[[Asked], tuple[str, ...]]
+"""Pure: the names of the stages that a message does not need."""
 
 
 def no_folders(_name: str) -> Pipeline | None:
@@ -187,6 +236,7 @@ class Catalogue(NamedTuple):
     checks: Mapping[str, Check] = {}
     steps: Mapping[str, Step] = {}
     words: Mapping[str, Words] = {}
+    skips: Mapping[str, Skips] = {}
     usual: str = "agent"
     """The pipeline of a message that names none."""
     folders: "Callable[[str], Pipeline | None]" = no_folders
@@ -203,6 +253,10 @@ class Catalogue(NamedTuple):
         if wrong := faults(found, self.of(found)):
             raise UsageProblem(f"The pipeline {found.name} cannot be walked: {'; '.join(wrong)}.")
         return found
+
+    def skipped(self, pipeline: Pipeline, asked: Asked) -> tuple[str, ...]:
+        """The stages that a message does not need."""
+        return self.skips[pipeline.skips](asked) if pipeline.skips else ()
 
     def of(self, pipeline: Pipeline) -> "Catalogue":
         """The same with the functions of a pipeline before those of all."""
@@ -242,5 +296,7 @@ def faults(pipeline: Pipeline, catalogue: Catalogue) -> list[str]:
         for pause in pipeline.pauses
         if pause.after not in names
     ]
-    words = {pipeline.ends, *(pause.says for pause in pipeline.pauses)} - {"", *catalogue.words}
+    words = {pipeline.ends, pipeline.tells, *(stage.says for stage in pipeline.stages)}
+    words |= {pause.says for pause in pipeline.pauses}
+    words -= {"", *catalogue.words}
     return found + [f"there are no words called {name}" for name in sorted(words)]

@@ -7,12 +7,18 @@ from handrail.protocol.events import Event, RunBrokenOff, RunCompleted, RunFaile
 from handrail.sessions.run_state import RunState
 
 
-def run_end(run: RunState | None, stored: Stored, ending: Ending, text: str = "") -> list[Event]:
-    """The events that end the run with its turn; none where it goes on, or where there is none."""
+def run_end(
+    run: RunState | None, stored: Stored, ending: Ending, text: str = "", tells: str = ""
+) -> list[Event]:
+    """The events that end the run with its turn; none where it goes on, or where there is none.
+
+    `text` is for the user, `tells` for later turns where the conversation has the answer.
+    """
     if run is None or ending.reason == "waiting":
         return []
     if ending.reason == "answered":
-        return [RunCompleted(run_id=run.run_id, text=text, summary=told(run, stored, "finished"))]
+        summary = tells if run.spoke else told(run, stored, "finished")
+        return [RunCompleted(run_id=run.run_id, text=text, summary=summary)]
     partly = f"{ending.reason}, partial: {ending.detail.rstrip('.')}"
     return [
         RunFailed(
@@ -30,7 +36,7 @@ def broken_off(run: RunState, stored: Stored) -> RunBrokenOff:
 
 def told(run: RunState, stored: Stored, how: str) -> str:
     """What later turns are told; nothing of a run that the conversation itself tells of."""
-    if run.conversational:
+    if run.conversational or run.spoke:
         return ""
     from handrail.engine.pipeline.summary import summary
 

@@ -3,7 +3,17 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from handrail.engine.pipeline.definition import Failed, Gate, Pause, Pipeline, Repair, Stage, Verdict
+from handrail.engine.pipeline.definition import (
+    Again,
+    Failed,
+    Gate,
+    Passed,
+    Pause,
+    Pipeline,
+    Repair,
+    Stage,
+    Verdict,
+)
 from handrail.sessions.run_state import RunState
 
 
@@ -26,6 +36,13 @@ class Redo(NamedTuple):
     number: int
 
 
+class Onward(NamedTuple):
+    """Do the stages of one step again, for the next one."""
+
+    first: str
+    number: int
+
+
 class Stop(NamedTuple):
     """Pause here."""
 
@@ -40,7 +57,7 @@ class Fail(NamedTuple):
     detail: str
 
 
-Next = Do | Flawed | Redo | Stop | Complete | Fail
+Next = Do | Flawed | Redo | Onward | Stop | Complete | Fail
 Judge = Callable[[Stage, Gate], Verdict]
 
 
@@ -56,7 +73,7 @@ def following(pipeline: Pipeline, run: RunState, judge: Judge) -> Next:
         case "resumed":
             return _next(pipeline, run)
         case _:
-            return Do(pipeline.stage(run.start) if run.start else pipeline.stages[0])
+            return Do(pipeline.stage(run.start) if run.start else pipeline.first(run.skips))
 
 
 def _after(pipeline: Pipeline, run: RunState, judge: Judge) -> Next:
@@ -65,12 +82,21 @@ def _after(pipeline: Pipeline, run: RunState, judge: Judge) -> Next:
         verdict = judge(stage, gate)
         if isinstance(verdict, Failed):
             return Flawed(stage, gate, verdict.issues)
-    pause = pipeline.pause_after(stage.name)
-    return Stop(pause) if pause else _next(pipeline, run)
+    if pause := pipeline.pause_after(stage.name):
+        return Stop(pause)
+    again = pipeline.again
+    if again and stage.name == again.last and _goes_on(again, run):
+        left = judge(stage, Gate(again.check))
+        return Onward(again.first, run.rounds + 1) if isinstance(left, Passed) else _next(pipeline, run)
+    return _next(pipeline, run)
+
+
+def _goes_on(again: Again, run: RunState) -> bool:
+    return run.continues and run.rounds < again.most
 
 
 def _next(pipeline: Pipeline, run: RunState) -> Next:
-    stage = pipeline.after(run.last)
+    stage = pipeline.after(run.last, run.skips)
     return Do(stage) if stage else Complete()
 
 

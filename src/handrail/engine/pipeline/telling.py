@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from handrail.engine.pipeline.definition import Outputs, Stage
+from handrail.engine.pipeline.definition import Outputs, Stage, Words
 from handrail.sessions.run_state import RunState
 from handrail.tools.clip import head_and_tail
 
@@ -27,8 +27,13 @@ def told(stage: Stage, run: RunState, outputs: Outputs, share: int) -> list[str]
     return parts
 
 
-def told_to_conversation(stage: Stage, run: RunState, outputs: Outputs) -> str:
-    """The same for a stage that works in the conversation, with its prompt; empty where there is nothing."""
+def told_to_conversation(stage: Stage, run: RunState, outputs: Outputs, says: Words | None = None) -> str:
+    """The same for a stage that works in the conversation, with its prompt; empty where there is nothing.
+
+    `says` words the outputs of a stage that has a function for that.
+    """
+    if says:
+        return says(outputs)
     return "\n\n".join(filter(None, [stage.prompt, *told(stage, run, outputs, SHARE)]))
 
 

@@ -18,10 +18,10 @@ from handrail.engine.pipeline.definition import (
     Verdict,
 )
 from handrail.engine.pipeline.ends import run_end
-from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Redo, Stop, following
+from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Onward, Redo, Stop, following
 from handrail.engine.pipeline.outputs import completed, outputs_of
 from handrail.protocol.errors import BudgetReached, LostHold, ModelProblem
-from handrail.protocol.events import Event, GateFailed, RunRepaired, RunStarted, StageStarted
+from handrail.protocol.events import Event, GateFailed, RunContinued, RunRepaired, RunStarted, StageStarted
 from handrail.protocol.ids import new_id
 from handrail.sessions.handle import Session
 from handrail.sessions.run_state import OpenStage, RunState
@@ -58,20 +58,25 @@ def begun(
     *,
     reads_only: bool = False,
     kept: Mapping[str, Any] = MappingProxyType({}),
+    skips: tuple[str, ...] = (),
+    continues: bool = False,
 ) -> list[Event]:
     """The events that begin a run, to be committed with those of its turn; `kept` is of earlier runs."""
     run_id = new_id("run")
+    conversational = pipeline.conversational(skips)
     started = RunStarted(
         run_id=run_id,
         turn_id=turn_id,
         pipeline=pipeline.name,
-        question="" if pipeline.conversational else question,
-        conversational=pipeline.conversational,
+        question="" if conversational else question,
+        conversational=conversational,
         reads_only=reads_only,
+        skips=skips,
+        continues=continues,
         sha256=pipeline.sha256,
         kept=dict(kept),
     )
-    first = pipeline.stages[0]
+    first = pipeline.first(skips)
     return [started, _started(run_id, pipeline, first, first.prompt)]
 
 
@@ -81,7 +86,7 @@ def _started(run_id: str, pipeline: Pipeline, stage: Stage, told: str) -> StageS
         stage_id=new_id("st"),
         stage=stage.name,
         kind=stage.kind,
-        text=told if stage.kind == "work" else "",
+        text=told if stage.kind in ("work", "answer") else "",
         number=pipeline.stages.index(stage) + 1,
         of=len(pipeline.stages),
     )
@@ -109,7 +114,8 @@ class Walker:
             ending = Ending("budget", str(problem))
         except ModelProblem as problem:
             ending = Ending("failed", str(problem))
-        events = [*self._new, *run_end(self._run, self._stored, ending, self._words(ending))]
+        words, told = self._words(self._pipeline.ends, ending), self._words(self._pipeline.tells, ending)
+        events = [*self._new, *run_end(self._run, self._stored, ending, words, told)]
         return Walked(ending, events, self._blobs)
 
     async def _until_ended(self) -> Ending:
@@ -125,6 +131,8 @@ class Walker:
                 case Redo(unit, number):
                     run_id, (first, last, _) = self._run.run_id, unit
                     self._note(RunRepaired(run_id=run_id, first=first, last=last, number=number))
+                case Onward(first, number):
+                    self._note(RunContinued(run_id=self._run.run_id, first=first, number=number))
                 case Stop(pause):
                     from handrail.engine.pipeline.pausing import paused
 
@@ -140,7 +148,8 @@ class Walker:
         if self._run.open is None:
             from handrail.engine.pipeline.telling import told_to_conversation
 
-            told = told_to_conversation(stage, self._run, self._outputs)
+            says = self._catalogue.words.get(stage.says)
+            told = told_to_conversation(stage, self._run, self._outputs, says)
             self._note(_started(self._run.run_id, self._pipeline, stage, told))
         self._commit()
         done = await self._performer.perform(stage, self._run, self._outputs)
@@ -173,15 +182,17 @@ class Walker:
         outputs = self._outputs
         return self._catalogue.checks[gate.check](outputs[stage.name], outputs)
 
-    def _words(self, ending: Ending) -> str:
-        """What the user is shown at the end."""
-        if ending.reason != "answered" or self._pipeline.conversational:
+    def _words(self, name: str, ending: Ending) -> str:
+        """What is said at the end, by the function of this name."""
+        if ending.reason != "answered" or self._run.conversational:
             return ""
+        if named := self._catalogue.words.get(name):
+            return named(self._outputs)
+        if self._run.spoke:
+            return ""  # the conversation has it
         from handrail.engine.pipeline.pausing import listed
 
-        outputs = self._outputs
-        named = self._catalogue.words.get(self._pipeline.ends)
-        return named(outputs) if named else listed(outputs[self._run.last])
+        return listed(self._outputs[self._run.last])
 
     # What is noted becomes a fact with the next commit: before the next effect, or with the end of the turn.
 

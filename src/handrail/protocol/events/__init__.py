@@ -37,6 +37,7 @@ from handrail.protocol.events.runs import (
     GateFailed,
     RunBrokenOff,
     RunCompleted,
+    RunContinued,
     RunFailed,
     RunPaused,
     RunRepaired,
@@ -82,6 +83,7 @@ Event = Annotated[
     | BreakoutPending
     | RunBrokenOff
     | RunCompleted
+    | RunContinued
     | RunFailed
     | RequestStarted
     | RequestFailed
@@ -179,6 +181,7 @@ __all__ = [
     "Routed",
     "RunBrokenOff",
     "RunCompleted",
+    "RunContinued",
     "RunFailed",
     "RunPaused",
     "RunRepaired",

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from handrail.protocol.events.base import EventBase
+from handrail.protocol.structured import StructuredAnswer
 from handrail.protocol.values import Role, ToolCall, Usage
 
 AnswerEnd = Literal["stop", "tool_calls", "length", "filtered", "cancelled", "interrupted"]
@@ -67,3 +68,7 @@ class Answered(EventBase):
     """Blob of the answer's bytes as they came."""
     apart: bool = False
     """It is a stage's alone: the session's conversation does not have it."""
+    structured: StructuredAnswer | None = None
+    """What was understood of it, where it was to have parts; `text` is the same in words."""
+    unread: tuple[str, ...] = ()
+    """Why it could not be read so; nothing but its words is used then."""

@@ -7,7 +7,7 @@ from pydantic import Field
 from handrail.protocol.events.base import EventBase
 from handrail.protocol.values import AttachedImage, FinishReason, Value
 
-StageKind = Literal["work", "ask", "code"]
+StageKind = Literal["work", "ask", "code", "answer"]
 """The tool loop in the session's conversation; an answer to a question of the stage's own; code."""
 
 
@@ -30,6 +30,10 @@ class RunStarted(EventBase):
     """All of it happens in the session's conversation, which tells what it did and can go on at any time."""
     reads_only: bool = False
     """Nothing is written or run in it, whatever the mode."""
+    skips: tuple[str, ...] = ()
+    """Stages that this message does not need."""
+    continues: bool = False
+    """Stages that are done once for each step are done again by themselves while steps are left."""
     sha256: str = ""
     """Of the files that define the pipeline; empty: it comes with Handrail."""
     kept: dict[str, Any] = Field(default_factory=dict)
@@ -82,6 +86,16 @@ class RunRepaired(EventBase):
     last: str
     number: int
     """1 for the first time."""
+
+
+class RunContinued(EventBase):
+    """Stages are done again, for the next steps of the same request."""
+
+    type: Literal["run_continued"] = "run_continued"
+    run_id: str
+    first: str
+    number: int
+    """2 for the second time."""
 
 
 class RunPaused(EventBase):

@@ -1,0 +1,60 @@
+"""A stage that is one structured answer, in the session's conversation."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from handrail.engine.ending import Ending, cut_short
+from handrail.engine.pipeline.walker import Done
+from handrail.models.structured import schema_of
+from handrail.protocol.errors import LostHold
+from handrail.protocol.events import Answered, Nudged
+from handrail.sessions.handle import Session
+from handrail.sessions.run_state import OpenStage
+from handrail.sessions.transcript import Replied
+
+TRIES = 2
+UNREAD = "[Handrail: your answer cannot be read: {problems}. Give it again, as the JSON object alone.]"
+CUT_OFF = "[Handrail was closed while you answered. Answer again, from the start.]"
+WORDS_ALONE = "The answer does not have the form that was asked for; only its words are used."
+
+Reply = Callable[[dict[str, Any]], Awaitable[Answered]]
+
+
+async def answer_stage(session: Session, reply: Reply, *, reads_only: bool) -> Done:
+    """The answer, as soon as one can be read or was asked for often enough; one in the log counts."""
+    schema = schema_of(changing=not reads_only)
+    while True:
+        answered = _last(session)
+        if answered and (done := _done(answered, _open(session).unread)):
+            return done
+        if session.transcript and isinstance(session.transcript[-1], Replied):
+            told = UNREAD.format(problems="; ".join(answered.unread)) if answered else CUT_OFF
+            turn_id = session.state.turn.turn_id if session.state.turn else ""
+            session.append(Nudged(turn_id=turn_id, text=told))
+        await reply(schema)
+
+
+def _done(answered: Answered, unread: int) -> Done | None:
+    """What the stage came to; None where the answer is asked for again."""
+    if answered.structured:
+        return Done(Ending("answered"), answered.structured.model_dump(mode="json"))
+    if answered.end == "stop" and unread < TRIES:
+        return None
+    told = " ".join(filter(None, (WORDS_ALONE, cut_short(answered))))
+    return Done(Ending("answered", told), {"summary": answered.text, "unread": list(answered.unread)})
+
+
+def _last(session: Session) -> Answered | None:
+    """The last whole answer of the stage that is open."""
+    seq = _open(session).answer
+    if not seq:
+        return None
+    (recorded,) = session.read_after(seq - 1, 1)
+    return recorded.event if isinstance(recorded.event, Answered) else None
+
+
+def _open(session: Session) -> OpenStage:
+    run = session.state.run
+    if run is None or run.open is None:
+        raise LostHold(f"The run of session {session.id} was ended by another process.")
+    return run.open

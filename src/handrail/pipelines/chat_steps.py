@@ -1,0 +1,147 @@
+"""What code does for a chat: look around, load what was planned, apply what was answered."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from handrail.engine.pipeline.definition import Change, Output, Work
+from handrail.tools.clip import head
+
+MOST_FILES, MOST_PATTERNS, MOST_URLS, MOST_MENTIONS = 10, 12, 3, 4
+LISTED, HITS = 4_000, 2_000
+"""Characters: of the files that a plan is made from, and of what was found of a name."""
+GLOB = re.compile(r"[*?\[{]")
+HIT = re.compile(r"^([^:\n]+):\d+:", re.MULTILINE)
+TODO = re.compile(r"^(\S+): (.*?)( \(done\))?$", re.MULTILINE)
+KEYS = {"create": ("text",), "rewrite": ("text", "base_hash"), "replace": ("edits", "base_hash")}
+TOOLS = {"create": "write", "rewrite": "write", "replace": "edit", "delete": "delete"}
+
+
+async def look(work: Work) -> Output:
+    """What files there are, for the plan."""
+    end = await work.call("list", {"path": ".", "depth": 2})
+    return {"files": head(end.content, LISTED, "There are more.") if end.ok else ""}
+
+
+async def load(work: Work) -> Output:
+    """What the plan names, as far as there is room for it; each file with its hash."""
+    plan, loading = work.outputs["plan"], Loading(work)
+    for url in plan["urls"][:MOST_URLS]:
+        await loading.take("fetch", {"url": url}, url)
+    for pattern in plan["patterns"][:MOST_PATTERNS]:
+        for path in await loading.paths(pattern):
+            await loading.file(path)
+    for name in plan["mentions"][:MOST_MENTIONS]:
+        await loading.mention(name)
+    return {"parts": loading.parts, "missing": loading.missing, "paths": list(loading.files)}
+
+
+class Loading:
+    """What was found so far, and what was not."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._room = work.room
+        self.parts: list[str] = []
+        self.missing: list[str] = []
+        self.files: dict[str, None] = {}
+
+    async def paths(self, pattern: str) -> list[str]:
+        """The files that a pattern names; of a plain path, wherever it is."""
+        if not GLOB.search(pattern):
+            return [pattern]
+        end = await self._work.call("glob", {"pattern": pattern})
+        found = [line for line in end.content.splitlines() if not line.startswith("[")] if end.ok else []
+        if not end.ok or end.content.startswith("No file matches"):
+            self.missing.append(f"{pattern}: no file matches")
+            return []
+        return found[:MOST_FILES]
+
+    async def file(self, path: str) -> None:
+        if path in self.files:
+            return
+        if len(self.files) >= MOST_FILES or self._room <= 0:
+            self.missing.append(f"{path}: not read, there is no room for more")
+            return
+        if await self.take("read", {"path": path}, path):
+            self.files[path] = None
+
+    async def mention(self, name: str) -> None:
+        """Where a name stands, and the file in which it stands first."""
+        end = await self._work.call("search", {"pattern": name})
+        hits = HIT.findall(end.content) if end.ok else []
+        if not hits:
+            self.missing.append(f"{name}: stands nowhere")
+            return
+        self._add(f"Where {name} stands:\n{head(end.content, HITS, 'There are more.')}")
+        await self.file(hits[0])
+
+    async def take(self, tool: str, arguments: dict[str, Any], what: str) -> bool:
+        end = await self._work.call(tool, arguments)
+        if not end.ok:
+            self.missing.append(f"{what}: {message_of(end.content)}")
+            return False
+        self._add(end.content)
+        return True
+
+    def _add(self, text: str) -> None:
+        text = head(text, max(self._room, 200), "There was no room for more.")
+        self._room -= len(text)
+        self.parts.append(text)
+
+
+async def apply(work: Work) -> Output:
+    """Put the todos of the answer on the list, and make its changes, all or none."""
+    answer = work.outputs["answer"]
+    changes = [cleaned(change) for change in answer.get("changes", [])]
+    todos = [{**todo, "text": " ".join(todo["text"].split())[:500]} for todo in answer.get("todos", [])]
+    todos = [todo for todo in todos if todo["text"]]
+    known = await _listed(work, [todo["text"] for todo in todos]) if todos else {}
+    still_open = {text: todo for text, (todo, done) in known.items() if not done}
+    named = [still_open[todo["text"]] for todo in todos if todo["done"] and todo["text"] in still_open]
+    refused, paths, files = "", list[str](), list[str]()
+    if changes:
+        ends = await work.change_together(list(_calls(changes, named)))
+        wrong = next((end for end in ends if not end.ok), None)
+        refused = message_of(wrong.content) if wrong else ""
+        paths = [] if wrong else [change["path"] for change in changes]
+    done = set(named[: len(changes)]) if paths else set()
+    left = [text for text, todo in still_open.items() if todo not in done]
+    if left and paths:
+        for path in dict.fromkeys(paths):
+            end = await work.call("read", {"path": path})
+            files += [head(end.content, work.room // 4, "Read on where it matters.")] if end.ok else []
+    return {"paths": paths, "refused": refused, "left": left, "done": len(done), "files": files}
+
+
+async def _listed(work: Work, texts: list[str]) -> dict[str, tuple[str, bool]]:
+    """The ids that todos have on the session's list, by their texts, and whether they are done."""
+    end = await work.call("todos", {"todos": [{"text": text} for text in texts]})
+    known = {text: (todo, bool(done)) for todo, text, done in TODO.findall(end.content)} if end.ok else {}
+    return {text: known[text] for text in texts if text in known}
+
+
+def _calls(changes: list[dict[str, Any]], todos: list[str]) -> Iterator[Change]:
+    """Each change as a call that changes files; what is done with it is named by as many of them."""
+    for number, change in enumerate(changes):
+        arguments = {name: value for name, value in change.items() if name != "form"}
+        if number < len(todos):
+            arguments["todo"] = todos[number]
+        yield Change(TOOLS.get(change["form"], "edit"), arguments)
+
+
+def cleaned(change: dict[str, Any]) -> dict[str, Any]:
+    """The change with what belongs to its form alone: models fill in what they leave empty."""
+    form = str(change.get("form", ""))
+    wanted = ("form", "path", *KEYS.get(form, ("base_hash",)))
+    return {name: value for name, value in change.items() if name in wanted and value not in ("", None)}
+
+
+def message_of(content: str) -> str:
+    """The words of a refusal."""
+    try:
+        told = json.loads(content)
+    except ValueError:
+        return " ".join(content.split())[:300]
+    return str(told.get("message", "")) if isinstance(told, dict) else content[:300]
