@@ -65,12 +65,16 @@ def test_json_is_one_event_a_line(workspace: Path, tmp_path: Path) -> None:
         "session_started",
         "user_message",
         "turn_started",
+        "run_started",
+        "stage_started",
         "request_started",
         "answered",
         "tool_started",
         "tool_finished",
         "request_started",
         "answered",
+        "stage_completed",
+        "run_completed",
         "turn_finished",
     ]
     assert all(event["at"] > 0 for event in events)
