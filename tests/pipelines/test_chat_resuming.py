@@ -1,0 +1,117 @@
+"""A chat is killed after each of its commits: it goes on, and asks and changes nothing twice."""
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from handrail.app import App
+from handrail.protocol.commands import SendMessage
+from handrail.protocol.events import (
+    Answered,
+    ChangeApplied,
+    Nudged,
+    RunCompleted,
+    StageCompleted,
+    TurnFinished,
+)
+from handrail.protocol.ids import session_stream
+from handrail.sessions.handle import recorded
+from tests.engine.conversation import conversation, eventually, words
+
+pytestmark = pytest.mark.anyio
+PLAN = {"patterns": ["notes.txt"], "urls": [], "mentions": [], "todos": []}
+ANSWER = {
+    "summary": "Two files.",
+    "todos": [{"text": "write a", "done": True}, {"text": "write b", "done": True}],
+    "changes": [
+        {"form": "create", "path": "a.txt", "text": "a\n"},
+        {"form": "create", "path": "b.txt", "text": "b\n"},
+    ],
+}
+SCRIPT: list[dict[str, Any]] = [
+    {"when": "Output of look", "text": json.dumps(PLAN)},
+    {"when": "", "text": json.dumps(ANSWER)},
+]
+
+
+class Outcome(NamedTuple):
+    """What a chat has left behind."""
+
+    files: dict[str, str]
+    changes: int
+    stages: Counter[str]
+    read: int
+    """Answers that could be read."""
+    ends: int
+    todos: list[bool]
+
+
+def outcome(app: App, session_id: str, workspace: Path) -> Outcome:
+    found = [recorded(row).event for row in app.log.read(session_stream(session_id))]
+    return Outcome(
+        files={path.name: path.read_text() for path in workspace.iterdir()},
+        changes=sum(isinstance(event, ChangeApplied) for event in found),
+        stages=Counter(event.stage for event in found if isinstance(event, StageCompleted)),
+        read=sum(isinstance(event, Answered) and event.structured is not None for event in found),
+        ends=sum(isinstance(event, RunCompleted) for event in found),
+        todos=[todo.done for todo in app.state(session_id).todos],
+    )
+
+
+def is_idle(app: App, session_id: str) -> bool:
+    waiting = app.log.waiting(session_stream(session_id))
+    return app.is_holder(session_id) and app.state(session_id).turn is None and not waiting
+
+
+@pytest.mark.promise("CHAT-6")
+async def test_a_chat_killed_after_any_commit_ends_as_if_nothing_had_been(tmp_path: Path, home: Path) -> None:
+    workspace, kept = tmp_path / "work", tmp_path / "kept"
+    workspace.mkdir()
+    (workspace / "notes.txt").write_text("notes\n")
+    copies: list[Path] = []
+    async with conversation(workspace, SCRIPT, mode="edit") as talk:
+
+        def keep() -> None:
+            copies.append(kept / str(len(copies)))
+            shutil.copytree(home, copies[-1] / "home")
+            shutil.copytree(workspace, copies[-1] / "work")
+
+        talk.app.log.listeners.append(keep)
+        await talk.send(SendMessage(text="Write a and b.", route="chat"))
+        await talk.until(TurnFinished)
+        talk.app.log.listeners.remove(keep)
+        undisturbed, session_id = outcome(talk.app, talk.id, workspace), talk.id
+    assert (undisturbed.changes, undisturbed.read, undisturbed.ends) == (1, 1, 1)
+    assert undisturbed.todos == [True, True]
+    assert undisturbed.files == {"notes.txt": "notes\n", "a.txt": "a\n", "b.txt": "b\n"}
+    assert len(copies) > 15
+    for copy in copies:
+        for folder, name in ((home, "home"), (workspace, "work")):
+            shutil.rmtree(folder)
+            shutil.copytree(copy / name, folder)
+        async with conversation(workspace, SCRIPT, session=session_id, mode="edit") as talk:
+            await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
+            assert outcome(talk.app, session_id, workspace) == undisturbed, copy.name
+
+
+@pytest.mark.promise("CHAT-6")
+async def test_an_answer_that_was_cut_off_by_a_restart_is_asked_for_from_its_start(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("notes\n")
+
+    async with conversation(tmp_path, SCRIPT, mode="edit") as talk:
+        talk.held.hold(0, 20)
+        await talk.send(SendMessage(text="Write a and b.", route="chat"))
+        await talk.held.reached(0, 20)
+        session_id = talk.id
+    async with conversation(tmp_path, SCRIPT, session=session_id, mode="edit") as talk:
+        assert (await talk.until(TurnFinished)).reason == "answered"
+        assert [event.text for event in talk.all(Nudged)] == [
+            "[Handrail was closed while you answered. Answer again, from the start.]"
+        ]
+        asked = words(talk.requests[-1])
+        assert asked.count("notes.txt [hash:") == 1
+    assert (tmp_path / "b.txt").read_text() == "b\n"
