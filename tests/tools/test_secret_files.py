@@ -102,3 +102,39 @@ async def test_history_is_shown_whole_where_no_contents_are(make_bench: MakeBenc
         assert "only the secret" in (await bench.call("run", command=command)).content
     for command in ("git log -p --follow a/plain.txt", "git log -L 1,1:a/plain.txt"):
         assert "told=yes" in (await bench.call("run", command=command)).content
+
+
+async def test_no_spelling_of_gits_leads_to_a_committed_secret(make_bench: MakeBench) -> None:
+    bench = make_bench("explore", answerable=False)
+    furnish(bench.root)
+    for command in (
+        "git show :0:id_rsa",
+        "git diff :0:id_rsa :0:.env.example",
+        "git rev-parse :0:id_rsa",
+        "git log -L :.*:id_rsa",
+        "git log -p --follow -- 'id_rs?'",
+        "git log -p --follow -- ':(top)id_rsa'",
+        r"git log -p --follow -- 'id\_rsa'",
+    ):
+        finished = await bench.call("run", command=command)
+        assert finished.status == "refused", command
+        assert VALUE not in finished.content
+
+
+async def test_differences_of_merges_leave_secret_files_out(make_bench: MakeBench) -> None:
+    bench = make_bench("explore", answerable=False)
+    furnish(bench.root)
+    git(bench.root, "checkout", "-q", "-b", "side")
+    git(bench.root, "commit", "-qam", "side")
+    git(bench.root, "checkout", "-q", "main")
+    for name in (*FILES, *HARMLESS):
+        (bench.root / name).write_text(f"{VALUE if name in FILES else 'told'} of main\n")
+    git(bench.root, "commit", "-qam", "main")
+    git(bench.root, "merge", "-q", "-s", "ours", "--no-commit", "side")
+    for name in (*FILES, *HARMLESS):
+        (bench.root / name).write_text(f"{VALUE if name in FILES else 'told'} of both\n")
+    git(bench.root, "commit", "-qam", "both")
+    for command in ("git log -c -1", "git log --cc -1", "git log -m -1", "git show --cc"):
+        finished = await bench.call("run", command=command)
+        assert finished.status == "ok", finished.content
+        assert VALUE not in finished.content, command

@@ -15,6 +15,7 @@ from handrail.protocol.record import Record
 
 OPTION = re.compile(r"(?P<names>-[^=\[\]]+?)(?P<value>=(?P<must>[A-Z_]+)|\[=(?P<may>[A-Z_]+)\])?")
 COUNT = re.compile(r"-[0-9]+")
+SPECIAL = frozenset("*?[\\")
 Style = Literal["gnu", "single"]
 """`gnu`: short options can be run together, a value stands behind `=` or as the next word.
 `single`: one dash or two and a whole name, as `find` and `go` have it."""
@@ -94,6 +95,8 @@ class Rule(Record):
                 paths, given = self._words(words, seen, shift=shift)
         except Unknown as unknown:
             return Read(str(unknown))
+        if self.ends and self.ends_without & seen and any(SPECIAL & set(path.text) for path in paths):
+            return Read(f"`{self.name}` with a pattern that may match what it does not leave out")
         if whole and given < self.least:
             return Read(f"`{self.name}` without {KINDS[self.arguments[given]].what}")
         if whole and self.needs and not self.needs & seen:
@@ -123,7 +126,8 @@ class Rule(Record):
                 paths += self._option(word, left, seen)
             else:
                 named = number + 1 < len(self.arguments)
-                paths += self._argument(word, self.after if closed and self.after and not named else kind)
+                kind = self.after if closed and self.after and not named else kind
+                paths += self._closed(word, kind) if closed else self._argument(word, kind)
                 number += 1
         return tuple(paths), number
 
@@ -141,6 +145,13 @@ class Rule(Record):
         if not self.reads_only:
             raise Unknown(f"the pattern `{word.text}`, which file names take the place of")
         return (NamedPath(word.text, pattern=True),)
+
+    def _closed(self, word: Word, kind: str) -> tuple[NamedPath, ...]:
+        """An argument behind `--`, where a dash at its beginning means nothing."""
+        dashed = self.style == "gnu" and self.reads_only and word.text.startswith("-") and not word.pattern
+        if dashed and kind and KINDS[kind].pattern.fullmatch(word.text.lstrip("-")):
+            return tuple(NamedPath(path) for path in KINDS[kind].paths(word.text))
+        return self._argument(word, kind)
 
     def _value(self, text: str, kind: str, shown: str) -> tuple[NamedPath, ...]:
         known = KINDS[kind]
@@ -165,6 +176,8 @@ class Rule(Record):
         if sign:
             if not option.kind:
                 raise Unknown(f"`{self.name}` with `{text}`")
+            if option.kind == "TEXT" and value.startswith("-"):
+                return ()  # behind the sign, it cannot be read as an option
             return self._value(value, option.kind, text)
         return self._next(text, option, left) if option.must else ()
 
@@ -189,7 +202,7 @@ class Rule(Record):
         if word is None:
             raise Unknown(f"`{self.name}` with `{text}` and no value")
         # What looks like an option may be read as one, unless it is plainly a value.
-        if word.text.startswith("-") and option.kind not in ("NUMBER", "MODE"):
+        if word.text.startswith("-") and option.kind not in ("NUMBER", "MODE", "SOUGHT"):
             raise Unknown(f"`{self.name}` with `{text} {word.text}`")
         if word.pattern:
             return self._argument(word, option.kind)

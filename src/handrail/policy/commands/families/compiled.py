@@ -7,7 +7,7 @@ CARGO = """
     --examples --example=WORD --tests --test=WORD --benches --bench=WORD --all-targets -F|--features=TEXT
     --all-features --no-default-features --profile=WORD -j|--jobs=NUMBER --keep-going --locked --offline
     --frozen --color=WORD --message-format=WORD --exclude=WORD --doc --no-run --no-fail-fast
-    --future-incompat-report --timings
+    --future-incompat-report --timings --target=TRIPLE
 """
 CARGO_ASK = (
     "--config x",
@@ -19,6 +19,7 @@ CARGO_ASK = (
     "--out-dir x",
     "--lockfile-path x",
     "--target x.json",
+    "--target ./x-y.json",
 )
 GO = """-v -x -n -race -a -msan -asan -trimpath -tags=WORD -p=NUMBER -mod=WORD -buildvcs=WORD"""
 GO_TEST = f"""
@@ -39,7 +40,7 @@ RULES = (
         "cargo clippy",
         options=CARGO,
         runs_code=True,
-        auto=("cargo build --release", "cargo check", "cargo build -p app --features a,b", "cargo clippy"),
+        auto=("cargo build --release", "cargo check", "cargo build --target a-b-c", "cargo clippy"),
         ask=(*cargo("build"), *cargo("check"), "cargo build x", "cargo clippy --fix", "cargo check -- -D x"),
     ),
     rule(

@@ -11,11 +11,12 @@ RULES = (
             --classify[=WORD] -g -G|--no-group -h|--human-readable -H -i|--inode -k -l -L -m
             -n|--numeric-uid-gid -N -o -p -q -Q -r|--reverse -R|--recursive -s|--size -S -t -u -U -v -x -X
             -Z -1 --si --full-time --group-directories-first --color[=WORD] --sort=WORD --time=WORD
-            --time-style=TEXT --file-type --ignore=TEXT --hide=TEXT --width=NUMBER --indicator-style=WORD
+            --time-style=TEXT --file-type --help --version --ignore=TEXT --hide=TEXT --width=NUMBER
+            --indicator-style=WORD
         """,
         arguments="PATH...",
         reads_only=True,
-        auto=("ls", "ls -la src", "ls -1 --color=never", "ls -- src"),
+        auto=("ls", "ls -la src", "ls -1 --color=never", "ls -- src", "ls -- -la"),
         ask=("ls --unheard-of", "ls --col"),
     ),
     rule(
@@ -29,7 +30,7 @@ RULES = (
         "cat",
         options="""
             -A|--show-all -b|--number-nonblank -e -E|--show-ends -n|--number -s|--squeeze-blank -t
-            -T|--show-tabs -u -v|--show-nonprinting
+            -T|--show-tabs -u -v|--show-nonprinting --help --version
         """,
         arguments="PATH...",
         reads_only=True,
@@ -38,7 +39,7 @@ RULES = (
     ),
     rule(
         "head",
-        options="-# -n|--lines=NUMBER -c|--bytes=NUMBER -q|--quiet|--silent -v|--verbose -z",
+        options="-# -n|--lines=NUMBER -c|--bytes=NUMBER -q|--quiet|--silent -v|--verbose -z --help",
         arguments="PATH...",
         reads_only=True,
         auto=("head", "head -20", "head -n 5 a", "head --lines=3 a"),
@@ -46,7 +47,7 @@ RULES = (
     ),
     rule(
         "tail",
-        options="-# -n|--lines=NUMBER -c|--bytes=NUMBER -q|--quiet|--silent -v|--verbose -z",
+        options="-# -n|--lines=NUMBER -c|--bytes=NUMBER -q|--quiet|--silent -v|--verbose -z --help",
         arguments="PATH...",
         reads_only=True,
         auto=("tail -n 50 build.log", "tail -5 a", "tail -n +3 a"),
@@ -156,7 +157,7 @@ RULES = (
     ),
     rule(
         "mkdir",
-        options="-p|--parents -v|--verbose",
+        options="-p|--parents -v|--verbose --help",
         arguments="FILE FILE...",
         makes=True,
         auto=("mkdir -p a/b", "mkdir a b", "mkdir -pv a"),
@@ -164,7 +165,7 @@ RULES = (
     ),
     rule(
         "touch",
-        options="-c|--no-create",
+        options="-a -c|--no-create -m --help",
         arguments="FILE FILE...",
         makes=True,
         auto=("touch a", "touch a b"),

@@ -26,7 +26,7 @@ LOG = (
     --no-abbrev-commit --left-right --left-only --right-only --cherry --cherry-pick --cherry-mark
     --topo-order --date-order --author-date-order --full-history --dense --sparse --simplify-merges
     --simplify-by-decoration --ancestry-path --boundary --source --no-notes --notes[=WORD] -g|--walk-reflogs
-    --no-walk --parents --children -L=REV -m -c --cc --show-pulls --no-mailmap --use-mailmap --count
+    --no-walk --parents --children -L=LINES -m -c --cc --show-pulls --no-mailmap --use-mailmap --count
     --exclude=TEXT --not
 """
 )
@@ -40,7 +40,7 @@ RULES = (
             --no-renames --find-renames[=TEXT] --column[=WORD] --no-column
         """,
         arguments="PATH...",
-        after="PATH",
+        after="PATHSPEC",
         reads_only=True,
         adds="--ignore-submodules=dirty",
         auto=("git status", "git status -sb", "git status --porcelain=v2 -uno", "git status -- src"),
@@ -50,7 +50,7 @@ RULES = (
         "git diff",
         options=f"{DIFF} --cached --staged --merge-base --base --ours --theirs",
         arguments="REV...",
-        after="PATH",
+        after="PATHSPEC",
         reads_only=True,
         adds=NO_PROGRAMS,
         ends=NOT_IN_GIT,
@@ -66,11 +66,11 @@ RULES = (
         "git log",
         options=LOG,
         arguments="REV...",
-        after="PATH",
+        after="PATHSPEC",
         reads_only=True,
         adds=NO_PROGRAMS,
         ends=NOT_IN_GIT,
-        ends_with=DIFF,
+        ends_with=f"{DIFF} -m -c --cc",
         ends_without="--follow -L",
         auto=(
             "git log -5",
@@ -90,7 +90,7 @@ RULES = (
         "git show",
         options=LOG,
         arguments="REV...",
-        after="PATH",
+        after="PATHSPEC",
         reads_only=True,
         adds=f"{NO_PROGRAMS} --full-history --sparse",
         ends=NOT_IN_GIT,
@@ -105,7 +105,7 @@ RULES = (
             --porcelain --line-porcelain -M[=NUMBER] -C[=NUMBER] --date=TEXT --since=TEXT --abbrev=NUMBER
         """,
         arguments="REV...",
-        after="PATH",
+        after="PATHSPEC",
         reads_only=True,
         adds="--no-textconv",
         auto=("git blame a.py", "git blame -L 1,5 -- a.py", "git blame HEAD~2 -- a.py"),
@@ -113,15 +113,28 @@ RULES = (
     ),
     rule(
         "git branch",
-        options="-a|--all -r|--remotes -v|--verbose --show-current --no-color --color[=WORD] --sort=TEXT",
+        options="""
+            -a|--all -r|--remotes -v|--verbose --show-current --no-color --color[=WORD] --sort=TEXT
+            --format=FORMAT --merged[=REV] --no-merged[=REV] --contains=REV --no-contains=REV --points-at=REV
+            -i|--ignore-case --abbrev[=NUMBER] --no-abbrev --column[=WORD] --no-column
+        """,
         reads_only=True,
-        auto=("git branch", "git branch -a", "git branch -vv", "git branch --show-current"),
+        auto=(
+            "git branch",
+            "git branch -a",
+            "git branch -vv",
+            "git branch --show-current",
+            "git branch --sort=-committerdate --format=%(refname:short)",
+            "git branch -r --merged",
+        ),
         ask=(
             "git branch new",
             "git branch -d x",
             "git branch -M main",
             "git branch --ed",
             "git branch -u o/m",
+            "git branch --format=%(signature)",
+            "git branch -a --merged main",
         ),
     ),
     rule(
@@ -151,7 +164,7 @@ RULES = (
             -x|--exclude=TEXT
         """,
         arguments="PATH...",
-        after="PATH",
+        after="PATHSPEC",
         reads_only=True,
         auto=("git ls-files", "git ls-files -o --exclude-standard src"),
         ask=("git ls-files -X /etc/passwd", "git ls-files --with-tree=x", "git ls-files -s"),

@@ -3,14 +3,18 @@
 from handrail.policy.commands.rule import rule
 
 OUTPUT = "-s|--silent -q|--quiet -d --verbose --no-progress --progress --no-color --color --loglevel=WORD"
-NPM = f"{OUTPUT} --if-present --workspace=FILE --workspaces --include-workspace-root --no-workspaces"
+NPM = f"{OUTPUT} --if-present -w|--workspace=FILE --workspaces --include-workspace-root --no-workspaces"
 INSTALL = f"""
     {NPM} -D|--save-dev -S|--save -P|--save-prod -O|--save-optional -E|--save-exact --no-save --no-audit
     --audit --no-fund --fund --legacy-peer-deps --strict-peer-deps --production --omit=WORD --include=WORD
     --prefer-offline --offline --ignore-scripts --package-lock-only --no-package-lock --dry-run
     --no-optional --no-bin-links
 """
-TESTS = "--coverage --ci --verbose --silent --watch=WORD --watchAll=WORD --runInBand --run --bail"
+TESTS = """
+    --coverage --ci --verbose --silent --watch=WORD --watchAll=WORD --runInBand --run --bail -t=TEXT
+    --testNamePattern=TEXT --testPathPattern=TEXT -u --updateSnapshot --passWithNoTests --maxWorkers=WORD
+    --mode=WORD --reporter=WORD --prod --production
+"""
 
 RULES = (
     rule(
@@ -67,6 +71,7 @@ RULES = (
             "npm run lint:fix-all",
             "npm run test -- --watch=false",
             "npm run -s build",
+            "npm run build -w packages/a",
         ),
         ask=(
             "npm run build --script-shell ./x",
@@ -123,7 +128,7 @@ RULES = (
         arguments="ARGUMENT...",
         after="REST",
         runs_code=True,
-        auto=("yarn test", "yarn build", "yarn test --coverage", "yarn test -- --x"),
+        auto=("yarn test", "yarn build", "yarn test --coverage", "yarn test -- --x", "yarn test -t x"),
         ask=("yarn test --cwd /x", "yarn build --cwd=/x", "yarn test --use-yarnrc x"),
     ),
     rule(
@@ -166,7 +171,7 @@ RULES = (
             --version|-v --noErrorTruncation --showConfig --target|-t=WORD --module|-m=WORD --jsx=WORD
             --esModuleInterop --moduleResolution=WORD --lib=WORD --allowJs --checkJs --noImplicitAny
             --resolveJsonModule --noUnusedLocals --noUnusedParameters --strictNullChecks --isolatedModules
-            --listFilesOnly --diagnostics --extendedDiagnostics --traceResolution --explainFiles
+            --help|-h --listFilesOnly --diagnostics --extendedDiagnostics --traceResolution --explainFiles
         """,
         arguments="FILE...",
         runs_code=True,

@@ -40,7 +40,9 @@ RULES = (
             -r|--requirement=FILE -c|--constraint=FILE -e|--editable=REQUIREMENT -U|--upgrade -q|--quiet
             -v|--verbose --no-deps --no-cache-dir --pre --dry-run --disable-pip-version-check --no-input
             --upgrade-strategy=WORD --no-build-isolation --require-virtualenv --require-hashes
-            --only-binary=WORD --progress-bar=WORD
+            --only-binary=BINARIES --no-binary=BINARIES --prefer-binary --progress-bar=WORD --force-reinstall
+            --root-user-action=WORD --timeout=NUMBER --retries=NUMBER --no-compile --no-warn-script-location
+            --no-color -h|--help
         """,
         arguments="REQUIREMENT...",
         runs_code=True,
@@ -77,7 +79,11 @@ RULES = (
             --markers --fixtures --setup-show --cache-clear --deselect=TEST --ignore=PATH --ignore-glob=TEXT
             --import-mode=WORD --timeout=NUMBER --cov[=PATH] --cov-report=REPORT --no-cov --cov-branch
             --cov-fail-under=NUMBER --doctest-modules -W=WARNING --version --disable-warnings --full-trace
-            --show-capture=WORD --randomly-seed=NUMBER
+            --show-capture=WORD --randomly-seed=NUMBER --log-level=WORD --log-cli-level=WORD --setup-plan
+            --setup-only --runxfail --asyncio-mode=WORD --verbosity=NUMBER --sw-skip|--stepwise-skip
+            --reruns=NUMBER --reruns-delay=NUMBER --dist=WORD --numprocesses=WORD --fixtures-per-test
+            --cov-append --no-cov-on-fail --noconftest --doctest-glob=TEXT --doctest-continue-on-failure
+            --timeout-method=WORD --lfnf|--last-failed-no-failures=WORD --keep-duplicates -h|--help
         """,
         arguments="TEST...",
         runs_code=True,
@@ -112,10 +118,30 @@ RULES = (
         "python -m unittest",
         "python3 -m unittest",
         options="-v|--verbose -q|--quiet -f|--failfast -b|--buffer -c|--catch -k=TEXT --locals",
-        arguments="WORD...",
+        arguments="FILE...",
         runs_code=True,
-        auto=("python -m unittest", "python -m unittest -v tests.test_a"),
+        auto=("python -m unittest", "python -m unittest -v tests.test_a", "python -m unittest tests/a.py"),
         ask=("python -m unittest discover -s /x", "python -m unittest ../x"),
+    ),
+    rule(
+        "python -m py_compile",
+        "python3 -m py_compile",
+        "python -m compileall",
+        "python3 -m compileall",
+        options="-q|--quiet",
+        arguments="FILE FILE...",
+        runs_code=True,
+        auto=("python -m py_compile a.py b.py", "python3 -m compileall -q src"),
+        ask=("python -m py_compile", "python -m py_compile ../a.py", "python -m compileall -d /x src"),
+    ),
+    rule(
+        "python -m json.tool",
+        "python3 -m json.tool",
+        options="--indent=NUMBER --sort-keys --compact --json-lines --no-ensure-ascii --tab --no-indent",
+        arguments="PATH?",
+        runs_code=True,
+        auto=("python -m json.tool a.json", "python -m json.tool --indent 2"),
+        ask=("python -m json.tool a.json b.json", "python -m json.tool ../a.json"),
     ),
     rule(
         "python -m unittest discover",
@@ -135,7 +161,7 @@ RULES = (
             --statistics --diff --no-cache -n -q|--quiet -v|--verbose -s|--silent -e|--exit-zero
             --show-files --target-version=WORD --preview --no-preview --exclude=TEXT --extend-exclude=TEXT
             --no-fix --isolated --force-exclude --respect-gitignore --per-file-ignores=TEXT --show-fixes
-            --line-length=NUMBER --exit-non-zero-on-fix
+            --line-length=NUMBER --exit-non-zero-on-fix --show-settings -h|--help
         """,
         arguments="PATH...",
         runs_code=True,
@@ -166,10 +192,19 @@ RULES = (
     ),
     rule(
         "ruff",
-        options="--version -V",
+        options="--version -V -h|--help",
         runs_code=True,
-        auto=("ruff --version",),
+        auto=("ruff --version", "ruff --help"),
         ask=("ruff format .", "ruff clean", "ruff x"),
+    ),
+    rule(
+        "ruff version",
+        "ruff linter",
+        "ruff help",
+        options="--output-format=WORD",
+        reads_only=True,
+        auto=("ruff version", "ruff linter"),
+        ask=("ruff linter x",),
     ),
     rule(
         "ruff rule",
@@ -195,6 +230,13 @@ RULES = (
             --extra-checks --local-partial-types --implicit-reexport --no-implicit-reexport -v|--verbose
             --version|-V -p|--package=WORD -m|--module=WORD -c|--command=ANY --skip-cache-mtime-checks
             --no-strict-optional --output=WORD -O=WORD --cache-fine-grained --no-sqlite-cache --sqlite-cache
+            --disallow-untyped-decorators --disallow-subclassing-any --disallow-any-unimported
+            --disallow-any-expr --disallow-any-decorated --disallow-any-explicit --allow-untyped-defs
+            --allow-untyped-calls --allow-untyped-globals --allow-incomplete-defs --allow-redefinition
+            --implicit-optional --no-warn-unused-ignores --strict-optional --strict-bytes
+            --follow-untyped-imports --show-absolute-path --show-traceback --tb --scripts-are-modules
+            --no-silence-site-packages --always-true=WORD --always-false=WORD --color-output
+            --show-error-code-links -h|--help
         """,
         arguments="PATH...",
         runs_code=True,

@@ -14,7 +14,7 @@ RULES = (
             -anewer=PATH -cnewer=PATH -newermt=TEXT -samefile=PATH -maxdepth=NUMBER -mindepth=NUMBER
             -links=NUMBER -perm=MODE -user=WORD -group=WORD -print -print0 -printf=TEXT -ls -not -a -o -and
             -or -prune -empty -depth -mount -xdev -readable -writable -executable -true -false -quit -noleaf
-            -daystart -nouser -nogroup
+            -daystart -nouser -nogroup --help --version
         """,
         arguments="PATH...",
         reads_only=True,
@@ -47,14 +47,22 @@ RULES = (
             -z|--null-data -Z|--null -a|--text -I -U|--binary -b|--byte-offset -T|--initial-tab
             -A|--after-context=NUMBER -B|--before-context=NUMBER -C|--context=NUMBER -m|--max-count=NUMBER
             --include=GLOB --exclude=TEXT --exclude-dir=TEXT --color[=WORD] --colour[=WORD] --line-buffered
-            --no-ignore-case --label=TEXT -d|--directories=WORD --binary-files=WORD -e|--regexp=TEXT
-            -f|--file=PATH
+            --no-ignore-case --label=TEXT -d|--directories=WORD --binary-files=WORD -e|--regexp=SOUGHT
+            -f|--file=PATH --help -V|--version
         """,
         arguments="TEXT PATH...",
         instead="-e --regexp -f --file",
         reads_only=True,
         ends=f"{NOT_IN_GREP} --exclude-dir=.git",
-        auto=("grep -rn x src", "grep x a b", "grep -e x a", "grep -A3 x a", "grep --include=*.py -r x"),
+        auto=(
+            "grep -rn x src",
+            "grep x a b",
+            "grep -e x a",
+            "grep -A3 x a",
+            "grep --include=*.py -r x",
+            "grep -- -v a",
+            "grep -e -v a",
+        ),
         ask=(
             "grep",
             "grep -r /etc -e root",
@@ -74,7 +82,7 @@ RULES = (
             --with-filename -H -I --column --vimgrep --json --stats --files --trim -A|--after-context=NUMBER
             -B|--before-context=NUMBER -C|--context=NUMBER -m|--max-count=NUMBER -g|--glob=GLOB --iglob=GLOB
             -t|--type=WORD -T|--type-not=WORD -d|--max-depth=NUMBER --color=WORD --sort=WORD
-            -e|--regexp=TEXT --type-list
+            -e|--regexp=SOUGHT --type-list --help --version
         """,
         arguments="TEXT PATH...",
         instead="-e --regexp --files --type-list",
