@@ -218,6 +218,12 @@ async def test_a_file_that_is_no_text_has_no_blame(desk: Desk) -> None:
         desk.tracing.blame("missing.py")
 
 
+async def test_what_is_outside_of_the_workspace_has_no_blame(desk: Desk) -> None:
+    (desk.root.parent / "mine.py").write_text("x = 1\n")
+    with pytest.raises(PathProblem, match="not in this workspace"):
+        desk.tracing.blame("../mine.py")
+
+
 async def test_a_huge_file_in_place_of_the_trace_is_refused(desk: Desk) -> None:
     with (desk.root / PATH).open("ab") as file:
         file.truncate(300_000_000)

@@ -177,6 +177,13 @@ async def test_a_file_of_intents_that_cannot_be_read_closes_the_workspace(bench:
         assert FILE in finished.content
 
 
+async def test_a_folder_of_intents_that_cannot_be_looked_into_closes_the_workspace(tmp_path: Path) -> None:
+    bench = open_bench(tmp_path, mode="auto")
+    (bench.root / ".orchestration").symlink_to(".orchestration")
+    assert reason(await bench.call("write", path="a", text="y")) == "intents_unreadable"
+    bench.close()
+
+
 # Selecting
 
 
@@ -430,12 +437,21 @@ async def test_where_nobody_can_be_asked_no_scope_is_given(tmp_path: Path) -> No
         (" ", "invalid_arguments"),
         ("src/old/b.py", "scope_violation"),
         ("src/new.py", "no_change"),
+        ("src/lib/**", "no_change"),
     ],
 )
 async def test_scope_that_makes_no_sense_is_not_asked_for(bench: Bench, path: str, expected: str) -> None:
     await select(bench)
     assert reason(await bench.call("request_scope", paths=[path], reason="r")) == expected
     assert not bench.user.asked
+
+
+async def test_a_pattern_that_means_more_than_is_owned_is_asked_for(tmp_path: Path) -> None:
+    bench = bound(tmp_path, "intents: [{id: CART, owned_scope: [src/*]}]")
+    await select(bench)
+    assert (await bench.call("request_scope", paths=["src/**"], reason="r")).status == "ok"
+    assert (await bench.call("write", path="src/deep/a.py", text="y\n")).status == "ok"
+    bench.close()
 
 
 async def test_the_file_that_changed_while_the_user_thought_is_not_written_over(bench: Bench) -> None:

@@ -72,6 +72,8 @@ class Document(Value):
     """What they are for, in a sentence."""
     mutation_class: Literal["", "AST_REFACTOR", "INTENT_EVOLUTION"] = ""
     """Whether behaviour is kept; that is checked."""
+    intent_id: str = ""
+    """The intent that they belong to."""
 
 
 def read_document(data: bytes) -> Document:

@@ -1,6 +1,7 @@
 """The intents of a workspace as a user has them: looked at, selected, made, changed, and checked."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from handrail.changes.intents import write_intents
@@ -15,9 +16,17 @@ from handrail.storage.log import Log
 from handrail.tools.intents import accepted, selected, selecting
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents.document import IntentsDocument, read_intents
-from handrail.workspace.intents.editing import with_entries, with_list, with_new, with_text, with_value
+from handrail.workspace.intents.editing import (
+    ID_STAYS,
+    with_entries,
+    with_list,
+    with_new,
+    with_text,
+    with_value,
+)
 from handrail.workspace.intents.intent_file import FILE, INIT, IntentFile, Intents
 
+COMMA = re.compile(r",(?![^{}]*\})")
 LISTS = ("owned_scope", "constraints", "acceptance_criteria", "depends_on")
 Change = Callable[[IntentsDocument], IntentsDocument]
 
@@ -42,6 +51,11 @@ def selection(session: Session, intents: IntentFile, intent_id: str) -> list[Eve
         return []
     note_version(session.log, intent_id, chosen.intent.text)
     return [selecting(chosen, by_user=True)]
+
+
+def _unfit(scope: Iterable[str]) -> list[str]:
+    """What of a scope can mean no path."""
+    return [each for each in scope if not spelled_out(each.removeprefix("!").strip())]
 
 
 class IntentBook:
@@ -94,8 +108,10 @@ class IntentBook:
         for intent in found.intents:
             missing = [each for each in intent.depends_on if each not in ids]
             wrong += [f"{intent.id} depends on {each}, which does not exist." for each in missing]
-            unfit = [each for each in intent.scope if not spelled_out(each.removeprefix("!").strip())]
-            wrong += [f"{intent.id} owns `{each}`, which is no path inside the workspace." for each in unfit]
+            wrong += [
+                f"{intent.id} owns `{each}`, which is no path inside the workspace."
+                for each in _unfit(intent.scope)
+            ]
             if not intent.done and not any(not each.startswith("!") for each in intent.scope):
                 wrong.append(f"{intent.id} owns nothing, so that nothing can be written for it.")
         wrong += [f"{each} is ignored, and there is no such intent." for each in sorted(found.ignored - ids)]
@@ -125,13 +141,19 @@ class IntentBook:
         return self._change(intent_id, lambda document: with_new(document, intent_id, fields), why="new")
 
     def set_value(self, intent_id: str, key: str, value: str, why: str = "") -> Intent:
-        """One key of an intent; a list is written with commas."""
+        """One key of an intent; a list is written with commas, those in braces belong to an entry."""
         if key == "id":
-            raise UsageProblem("An id stays as it is: the trace names it. Make a new intent instead.")
+            raise UsageProblem(ID_STAYS)
         if key in LISTS:
-            entries = [each.strip() for each in value.split(",") if each.strip()]
+            entries = [each.strip() for each in COMMA.split(value) if each.strip()]
             return self._change(intent_id, lambda document: with_list(document, intent_id, key, entries), why)
         return self._change(intent_id, lambda document: with_value(document, intent_id, key, value), why)
+
+    def set_scope(self, intent_id: str, patterns: Sequence[str]) -> Intent:
+        """Own exactly these."""
+        return self._change(
+            intent_id, lambda document: with_list(document, intent_id, "owned_scope", patterns)
+        )
 
     def add_scope(self, intent_id: str, patterns: Sequence[str]) -> Intent:
         return self._change(
@@ -166,6 +188,11 @@ class IntentBook:
         old, new = before.find(intent_id), after.find(intent_id)
         if new is None:
             raise AssertionError("a change of an intent keeps the intent")
+        known = old.intent.scope if old else ()
+        if unfit := _unfit(each for each in new.intent.scope if each not in known):
+            raise UsageProblem(
+                f"{unfit[0]!r} is no path or pattern inside the workspace, such as src/api/**."
+            )
         self._write(before, after, intent_id, why)
         if old:
             self._settle(old.intent, new.intent, before.intents, after.intents)

@@ -72,6 +72,9 @@ class Tracing:
     def blame(self, path: str) -> list[BlamedLine]:
         """The lines of a file, each with who wrote it; raises PathProblem where there is no text."""
         place = self._workspace.resolve(path)
+        if not place.inside:
+            message = f"{path} is not in this workspace: what is changed there is not traced."
+            raise PathProblem(message, "outside_workspace", path)
         data = self._workspace.read(place).data
         changes = applied_changes(self._log)
         disk = self._disk(changes) | {place.path: data}

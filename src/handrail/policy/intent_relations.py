@@ -62,6 +62,13 @@ def conflicts(
     return found
 
 
+def put_behind(conflict: Conflict, intents: Sequence[Intent]) -> str:
+    """The command with which the second of two intents waits for the first, and for what it waited before."""
+    before = [each for intent in intents if intent.id == conflict.other for each in intent.depends_on]
+    value = ",".join(dict.fromkeys((*before, conflict.one)))
+    return f"handrail intents edit {conflict.other} --set depends_on={value}"
+
+
 def scopes_hash(one: Intent, other: Intent) -> str:
     pair = sorted([each.id, *each.scope] for each in (one, other))
     return hashlib.sha256(json.dumps(pair).encode()).hexdigest()

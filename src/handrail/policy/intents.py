@@ -7,6 +7,8 @@ from handrail.policy.facts import Facts, IntentFacts, PathFacts, kind_of
 from handrail.policy.scope import in_scope
 
 NAMED = 12
+PROPOSAL = "proposal"
+"""The tool by which a person hands in changes, who is told what a person can do."""
 INSIDE = "\ue000"
 """A name that no pattern has by itself: what covers it covers whatever there is."""
 
@@ -52,7 +54,7 @@ def scope(facts: Facts) -> Decision:
             shown = ", ".join(facts.scope[:NAMED]) + ", and more" * (len(facts.scope) > NAMED)
             message = (
                 f"{path.path} is not in the scope of {name}, which owns: {shown or 'nothing'}."
-                " Stay inside of it, or ask the user for more with request_scope."
+                f" {_more_scope(facts, name)}"
             )
             return deny(facts.tool, "scope_violation", message, path.path)
     return ALLOW
@@ -79,8 +81,14 @@ def _owned(path: PathFacts, owned: tuple[str, ...], *, inside: bool) -> bool:
     return not any(overlap([pattern.strip()[1:]], [f"{path.path}/**"]) for pattern in left_out)
 
 
+def _more_scope(facts: Facts, name: str) -> str:
+    if facts.tool == PROPOSAL:
+        return f"`handrail intents edit {name} --add-scope PATTERN` lets it own more."
+    return "Stay inside of it, or ask the user for more with request_scope."
+
+
 def _select(facts: Facts) -> str:
-    if facts.tool == "proposal":
+    if facts.tool == PROPOSAL:
         return "Name it with --intent."
     return "Call select_active_intent first."
 

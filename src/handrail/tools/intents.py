@@ -1,12 +1,13 @@
 """The tools of a workspace with intents: selecting one, and asking for more scope."""
 
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from handrail.policy.intent_relations import Conflict, conflicts, unmet
+from handrail.policy.intent_relations import Conflict, conflicts, put_behind, unmet
 from handrail.policy.overlap import overlap
-from handrail.policy.scope import in_scope, spelled_out
+from handrail.policy.scope import spelled_out
 from handrail.protocol.errors import IntentsProblem, PathProblem, RefusalReason
 from handrail.protocol.events import Event, IntentEdited, IntentSelected, OverlapSettled
 from handrail.protocol.intent import REQUEST, SELECT, Intent
@@ -99,10 +100,11 @@ class SelectIntent(Tool[SelectArguments]):
         chosen = selected(self._intents, arguments.intent_id, work.session.log)
         if not chosen.conflicts:
             return ""
-        one, other = chosen.conflicts[0].one, chosen.conflicts[0].other
+        found, other = self._intents.now(), chosen.conflicts[0].other
+        behind = put_behind(chosen.conflicts[0], found.intents if found else ())
         ways = (
             f"Yes accepts it. No selects nothing; then narrow one (handrail intents edit {other} --scope ...)"
-            f" or put one first (handrail intents edit {other} --set depends_on={one})."
+            f" or let it wait for the other ({behind})."
         )
         return "\n".join([*(each.told for each in chosen.conflicts), ways])
 
@@ -207,11 +209,17 @@ class RequestScope(Tool[ScopeArguments]):
             if stops := next((each for each in left_out if overlap([each[1:]], [path])), ""):
                 message = f"{intent.id} leaves {path} out by `{stops}`: only the user can change that."
                 raise PathProblem(message, "scope_violation", path)
-        new = tuple(path for path in wanted if not in_scope(path, intent.scope))
+        new = tuple(path for path in wanted if not _covered(path, intent.scope))
         if not new:
             message = f"{', '.join(wanted)} is in the scope of {intent.id} already."
             raise refused(self.name, "no_change", message)
         return new
+
+
+def _covered(pattern: str, scope: Sequence[str]) -> bool:
+    """Whether all that a pattern means is owned: with what is owned left out, nothing of it is left."""
+    owned = [each.strip() for each in scope if not each.strip().startswith("!")]
+    return not overlap([pattern, *(f"!{each}" for each in owned if spelled_out(each))], [pattern])
 
 
 def accepted(conflict: Conflict) -> Event:

@@ -10,6 +10,7 @@ from handrail.changes.document import DeleteChange, Document, MoveChange, form_o
 from handrail.changes.forms import Form, Move
 from handrail.changes.proposal import Proposed, propose, refuse_link
 from handrail.changes.shown import Shown
+from handrail.policy.intents import PROPOSAL
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import Mode
 from handrail.tools.base import About, Outcome, Tool, Work
@@ -17,7 +18,6 @@ from handrail.tools.mutation import classify
 from handrail.workspace.files import Workspace
 from handrail.workspace.places import Place
 
-PROPOSAL = "proposal"
 NOT_DECIDED: Mapping[str, Place] = MappingProxyType({})
 
 
@@ -57,7 +57,8 @@ class ApplyProposal(Tool[Document]):
         links = max(place.links for place in (work.decided, *work.others))
         change_set = ChangeSet(found.edits, origin, hard_links_agreed=links > 1)
         applied = work.held.enter_context(applying(work.session, work.workspace, change_set))
-        counts = f"{len(found.edits)} files, +{change_set.added} -{change_set.removed}"
+        files = f"{len(found.edits)} file{'s' * (len(found.edits) != 1)}"
+        counts = f"{files}, +{change_set.added} -{change_set.removed}"
         counts += f", {mutation.problem or 'refactor'}" if mutation.told else ""
         return Outcome(counts, applied.change_id, shown=preview(found.edits), events=(applied,))
 

@@ -46,6 +46,20 @@ def test_a_new_intent_comes_from_a_template_and_is_listed(begun: Path) -> None:
     assert told["acceptance_criteria"][-1] == "it works"
 
 
+@pytest.mark.parametrize(
+    "options", [("--scope", "src/{a,b}/**", "--scope", "docs/"), ("--set", "owned_scope=src/{a,b}/**, docs/")]
+)
+def test_a_pattern_with_a_comma_in_braces_stays_one_pattern(begun: Path, options: tuple[str, ...]) -> None:
+    intents(begun, "edit", "INT-1", *options)
+    assert intents(begun) == "INT-1  active  Totals: right  [src/{a,b}/**, docs/]\n"
+
+
+@pytest.mark.parametrize("option", ["--scope", "--add-scope"])
+def test_what_can_mean_no_path_does_not_get_into_a_scope(begun: Path, option: str) -> None:
+    assert "'../x' is no path or pattern" in intents(begun, "edit", "INT-1", option, "../x", status=2)
+    assert (begun / FILE).read_text() == ONE
+
+
 @pytest.mark.promise("INTENT-10")
 def test_each_edit_is_kept_with_the_text_before_it_also_one_by_hand(begun: Path) -> None:
     intents(begun, "edit", "INT-1", "--add-scope", "docs/x.md", "--set", "ticket=42")
@@ -93,6 +107,7 @@ def test_check_ends_with_what_it_found(begun: Path) -> None:
     (begun / FILE).write_text(f"{ONE}  - id: INT-2\n    owned_scope: [src/a*]\n")
     told = intents(begun, "check", status=1)
     assert told.startswith("INT-1 and INT-2 both own files such as src/a.\n")
+    assert "handrail intents edit INT-2 --set depends_on=INT-1\n" in told
     assert "handrail intents check --accept INT-1 INT-2" in told
     (begun / FILE).write_text("- id: A\n- id: A\n")
     assert f"{FILE}, line 2: A is there already, in line 1." in intents(begun, "check", status=2)
@@ -124,6 +139,11 @@ def test_a_proposal_and_a_headless_run_name_their_intent(begun: Path) -> None:
     done = run("edit", "--proposal", "-", "--intent", "INT-1", cwd=begun, stdin=document)
     assert done.returncode == 0, done.stderr
     assert (begun / "src/a.py").read_text() == "x = 1\n"
+    far = json.dumps({"changes": [change | {"path": "docs/a.md"}], "intent_id": "INT-1"})
+    refused = run("edit", "--proposal", "-", cwd=begun, stdin=far)
+    assert "`handrail intents edit INT-1 --add-scope PATTERN` lets it own more." in refused.stderr
+    two = run("edit", "--proposal", "-", "--intent", "INT-2", cwd=begun, stdin=far)
+    assert "The proposal is for intent 'INT-1', not for 'INT-2'." in two.stderr
     wanted = {"name": "write", "arguments": {"path": "src/b.py", "text": "y\n"}}
     (begun / "script.json").write_text(json.dumps([{"calls": [wanted]}, {"text": "ok"}]))
     words = ("run", "go", "--mode", "edit", "--model", f"scripted/{begun / 'script.json'}", "--intent")

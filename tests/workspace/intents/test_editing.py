@@ -150,6 +150,11 @@ def test_any_words_come_back_as_they_were_set_or_are_refused(value: str, intent:
     assert found.intent.name == " ".join(value.split())
 
 
+def test_a_list_that_is_emptied_stands_beside_its_key() -> None:
+    before = read_intents("- id: A\n  depends_on:\n    - B # first\n    - C\n  name: x\n")
+    assert with_list(before, "A", "depends_on", []).source == "- id: A\n  depends_on: []\n  name: x\n"
+
+
 def test_windows_line_endings_stay() -> None:
     after = with_entries(read_intents(BLOCK.replace("\n", "\r\n")), "INT-1", "owned_scope", ["x"])
     assert after.source.replace("\r\n", "").count("\n") == 0

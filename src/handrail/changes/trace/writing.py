@@ -3,12 +3,11 @@
 The mark is committed with the change set, so that the log has each chain's head before the file has the line.
 """
 
-import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from handrail.changes.trace.file import FOLDER, TraceFile, typed
+from handrail.changes.trace.file import TraceFile, typed
 from handrail.changes.trace.line import checked_lines, marked
 from handrail.protocol.errors import PathProblem, StorageProblem
 from handrail.protocol.events import ChangeApplied, ChangePrepared
@@ -18,13 +17,12 @@ from handrail.protocol.values import TraceMark
 from handrail.sessions.handle import Session
 from handrail.storage.log import Log
 from handrail.workspace.files import Workspace
-
-INTENTS = f"{FOLDER}/active_intents.yaml"
+from handrail.workspace.intents.intent_file import FILE, is_there
 
 
 def is_traced(root: Path, change: ChangePrepared) -> bool:
     """Whether a change set has lines: where the workspace has intents, or it belongs to one."""
-    return bool(change.files) and (bool(change.intent_id) or os.path.lexists(root / INTENTS))
+    return bool(change.files) and (bool(change.intent_id) or is_there(root / FILE))
 
 
 def with_mark(session: Session, trace: TraceFile, change: ChangePrepared) -> ChangePrepared:

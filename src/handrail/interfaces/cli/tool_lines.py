@@ -46,6 +46,9 @@ class Known:
 
 def about(arguments: dict[str, Any]) -> str:
     """One line that tells what a call is about, for a call that never started."""
+    paths = arguments.get("paths")
+    if isinstance(paths, list) and paths and all(isinstance(each, str) for each in paths):
+        return " ".join(", ".join(paths).split())
     named = [arguments[name] for name in TELLING if isinstance(arguments.get(name), str)]
     texts = named or [value for value in arguments.values() if isinstance(value, str)]
     return " ".join(texts[0].split()) if texts else ""

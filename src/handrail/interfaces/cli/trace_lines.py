@@ -97,7 +97,8 @@ def report_lines(found: "Report") -> list[Line]:
         rows += [*_table(name, counts), line("")]
     rows += _table("", {"all": found.total})[1:]
     if found.problems:
-        rows.append(line(f"{found.problems:,} declared as a refactor, which they are not or may not be."))
+        count = f"{found.problems:,} change{'s' * (found.problems != 1)}"
+        rows.append(line(f"{count} declared a refactor without being one, or without that being known."))
     return rows
 
 

@@ -16,6 +16,7 @@ from handrail.workspace.intents.yaml_tree import Fields, Items, Node, Text
 PLAIN = re.compile(r"[A-Za-z0-9_./][\w./*-]*( [\w./()-]+)*", re.ASCII)
 RESERVED = re.compile(r"(true|false|yes|no|on|off|null|y|n|[-+.\d_]+|\d+e\d+)", re.IGNORECASE)
 BY_HAND = "Change it in the file by hand."
+ID_STAYS = "An id stays as it is: the trace names it. Make a new intent instead."
 
 
 def with_value(document: IntentsDocument, intent_id: str, key: str, value: str) -> IntentsDocument:
@@ -144,9 +145,11 @@ def _with_key(document: IntentsDocument, placed: Placed, key: str, value: str) -
 
 def _replaced(document: IntentsDocument, node: Node, value: str) -> str:
     source = document.source
-    end = _content_end(source, node)
-    before = " " if source[node.start - 1 : node.start] == ":" else ""
-    return source[: node.start] + before + value + source[max(end, node.start) :]
+    rest = source[max(_content_end(source, node), node.start) :]
+    begin = source[: node.start]
+    if "\n" in begin[len(begin.rstrip()) :] and begin.rstrip().endswith(":"):
+        begin = begin.rstrip()  # what stood below its key fits beside it
+    return begin + " " * begin.endswith(":") + value + rest
 
 
 def _in_empty(document: IntentsDocument, block: str) -> str:
@@ -182,7 +185,9 @@ def _found(document: IntentsDocument, intent_id: str) -> Placed:
 def _checked(document: IntentsDocument, source: str, intent_id: str) -> IntentsDocument:
     """The new text, if it differs from the old one in this intent alone."""
     new = read_intents(source)
-    if _others(document, intent_id) != _others(new, intent_id) or new.find(intent_id) is None:
+    if new.find(intent_id) is None:
+        raise IntentsProblem(f"There would be no intent {intent_id} any more. {ID_STAYS}")
+    if _others(document, intent_id) != _others(new, intent_id):
         raise IntentsProblem(f"The change cannot be made without changing other intents. {BY_HAND}")
     return new
 

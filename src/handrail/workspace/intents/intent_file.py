@@ -57,7 +57,7 @@ class IntentFile:
 
     def now(self) -> Intents | None:
         """The intents; None where the workspace has none and needs none."""
-        if not os.path.lexists(self.workspace.root / FILE):
+        if not is_there(self.workspace.root / FILE):
             return Intents(problem=f"There is no {FILE}. {INIT}") if self._required else None
         stamps = tuple(_stamp(self.workspace.root / path) for path in (FILE, *IGNORES))
         if stamps != self._stamps or UNSURE in stamps:
@@ -90,6 +90,17 @@ class IntentFile:
             raise IntentsProblem(f"{FILE}{joint}{problem}", problem.line) from problem
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is such a file, or it cannot be known: a folder that is closed, or a link to itself."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _ids(ignores: Iterable[str]) -> Iterator[str]:
     for text in ignores:
         for line in text.splitlines():
@@ -99,7 +110,7 @@ def _ids(ignores: Iterable[str]) -> Iterator[str]:
 
 def _text(workspace: Workspace, path: str) -> str:
     """A file of the workspace's own; empty where there is none. A link must not lead out of it."""
-    if path in IGNORES and not os.path.lexists(workspace.root / path):
+    if path in IGNORES and not is_there(workspace.root / path):
         return ""
     try:
         place = workspace.resolve(path)

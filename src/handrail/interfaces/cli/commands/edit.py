@@ -36,6 +36,7 @@ def command(proposal: str, dry_run: bool, **given: Any) -> int:
     from handrail.changes.document import read_document
 
     document = read_document(content(proposal))
+    given["intent"] = intent_of(document, given["intent"])
 
     async def run() -> int:
         async with opened(options_for(given)) as app:
@@ -48,6 +49,13 @@ def command(proposal: str, dry_run: bool, **given: Any) -> int:
             return await applied(app, document, f"edit {Path(proposal).name}")
 
     return anyio.run(run)
+
+
+def intent_of(document: "Document", named: str | None) -> str:
+    """The intent that the document names, or the user; they may not name two."""
+    if named and document.intent_id and named != document.intent_id:
+        raise UsageProblem(f"The proposal is for intent {document.intent_id!r}, not for {named!r}.")
+    return named or document.intent_id
 
 
 async def applied(app: "App", document: "Document", title: str) -> int:

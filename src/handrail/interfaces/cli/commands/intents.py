@@ -12,7 +12,8 @@ from handrail.interfaces.cli.intent_lines import EXAMPLE, TEMPLATES, as_json, li
 from handrail.interfaces.cli.opening import opened
 from handrail.interfaces.cli.options import options_for, workspace_option
 from handrail.interfaces.cli.styles import clean
-from handrail.protocol.errors import UsageProblem
+from handrail.interfaces.cli.terminal import is_terminal
+from handrail.protocol.errors import IntentsProblem, UsageProblem
 
 if TYPE_CHECKING:
     from handrail.engine.intents import IntentBook
@@ -141,17 +142,31 @@ def edit(given: dict[str, Any], /, intent_id: str, **wanted: Any) -> None:
         for key, value in pairs:
             intents.set_value(intent_id, key, value)
         if wanted["scope"]:
-            intents.set_value(intent_id, "owned_scope", ",".join(wanted["scope"]))
+            intents.set_scope(intent_id, wanted["scope"])
         if wanted["add_scope"]:
             intents.add_scope(intent_id, wanted["add_scope"])
         if not (pairs or wanted["scope"] or wanted["add_scope"]):
-            edited = click.edit(before, extension=".yaml")
-            if edited is not None:
-                intents.set_text(intent_id, edited)
+            edit_text(intents, intent_id, before)
         return intents.find(intent_id).text != before
 
     changed = with_intents(given, change)
     print(f"Changed {intent_id}." if changed else f"{intent_id} is as it was.")
+
+
+def edit_text(intents: "IntentBook", intent_id: str, text: str) -> None:
+    """Change an intent in the user's editor, again where what was written there cannot be taken."""
+    while (edited := click.edit(text, extension=".yaml")) is not None:
+        try:
+            intents.set_text(intent_id, edited)
+        except (IntentsProblem, UsageProblem) as problem:
+            if not is_terminal(sys.stdin):
+                raise
+            print(clean(str(problem)), file=sys.stderr)
+            if not click.confirm("Edit it again?", default=True, err=True):
+                raise
+            text = edited
+        else:
+            return
 
 
 def pair_of(text: str) -> tuple[str, str]:
@@ -179,6 +194,8 @@ def check(given: dict[str, Any], accept: tuple[str, str] | None) -> int:
     Ends with 0 where nothing has to be done about them, with 1 otherwise.
     """
 
+    from handrail.policy.intent_relations import put_behind
+
     def look(intents: "IntentBook") -> int:
         if accept:
             intents.accept(*accept)
@@ -186,10 +203,9 @@ def check(given: dict[str, Any], accept: tuple[str, str] | None) -> int:
         for text in (*found.wrong, *(each.told for each in found.conflicts)):
             print(clean(text))
         for each in found.conflicts[:1]:
-            one, other = each.one, each.other
-            print(f"  narrow one   handrail intents edit {other} --scope ...")
-            print(f"  put it first handrail intents edit {other} --set depends_on={one}")
-            print(f"  accept it    handrail intents check --accept {one} {other}")
+            print(f"  narrow one   handrail intents edit {each.other} --scope ...")
+            print(f"  let it wait  {clean(put_behind(each, intents.now().intents))}")
+            print(f"  accept it    handrail intents check --accept {each.one} {each.other}")
         for text in found.waiting:
             print(clean(text))
         if not found.wrong and not found.conflicts:

@@ -93,7 +93,10 @@ def explainer(workspace: Path, mode: Mode, allow: tuple[str, ...], intent_id: st
     confined = commands.without_sandbox or anyio.run(Sandbox(places.data).protection).files
     here = Workspace(workspace, state_folders=(places.data, places.settings.parent))
 
-    intent = active_intent(IntentFile(here), intent_id) if intent_id else NO_INTENT
+    file = IntentFile(here)
+    intent = active_intent(file, intent_id) if intent_id else NO_INTENT
+    if not intent_id and file.now() is not None:
+        print("As if an intent were active that owns everything; --intent ID names one.", file=sys.stderr)
 
     def explain_one(asked: Asked) -> "Explained | ExplainedPath":
         if asked.op:

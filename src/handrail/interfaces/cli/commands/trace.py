@@ -76,7 +76,8 @@ def blame(given: dict[str, Any], /, place: str, as_data: bool) -> None:
 
     lines = _asked(given, run)
     if wanted > len(lines) or (name and number == "0"):
-        raise UsageProblem(f"{path} has {len(lines):,} lines: there is no line {number}.")
+        count = f"{len(lines):,} line{'s' * (len(lines) != 1)}"
+        raise UsageProblem(f"{path} has {count}: there is no line {number}.")
     lines = [lines[wanted - 1]] if wanted else lines
     if as_data:
         for each in lines:
