@@ -12,7 +12,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from handrail.app import App
 from handrail.config.places import make_private
-from handrail.interfaces.cli import slash
+from handrail.interfaces.cli import slash, slash_next
 from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.asked import Asked, Reply
 from handrail.interfaces.cli.batches import offered
@@ -39,6 +39,7 @@ from handrail.protocol.events import (
     TurnStarted,
     UserMessage,
 )
+from handrail.protocol.structured import NextStep
 
 Action = Callable[[], Awaitable[None]]
 
@@ -75,6 +76,7 @@ class Conversation:
         self._answer, self._ran = "", False
         self.suggested: tuple[str, ...] = ()
         """Commands of the last answer."""
+        self.next_steps: tuple[NextStep, ...] = ()
         self._hint = ""
         self._hinted = 0.0
         self._opened = time.time()
@@ -320,14 +322,15 @@ class Conversation:
         self._prompt.write(self._screen.show(recorded.event))
 
     async def _offer(self, event: Event) -> None:
-        """Once a turn has ended, say which commands its answer suggests."""
+        """Once a turn has ended, say which commands and next steps its answer suggests."""
         match event:
             case TurnStarted():
                 self._ran = False
             case BatchStarted():
                 self._ran = True
-            case Answered() if event.text.strip():
+            case Answered(apart=False) if event.text.strip():
                 self._answer = event.text
+                self.next_steps = event.structured.next_steps if event.structured else ()
         if not isinstance(event, TurnFinished) or not self._answer:
             return
         from handrail.tools.suggested import has_shell_block, suggested_commands
@@ -340,6 +343,8 @@ class Conversation:
             self.suggested = found
         if found:
             self.say(offered(found, self.width))
+        if self.next_steps:
+            self.say(slash_next.offered(len(self.next_steps), self.width))
 
     async def _tick(self) -> None:
         """Let clocks go on, and say when the session comes to this terminal or is in another."""

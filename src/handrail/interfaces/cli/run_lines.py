@@ -8,6 +8,7 @@ from handrail.protocol.events import (
     GateFailed,
     RunBrokenOff,
     RunCompleted,
+    RunContinued,
     RunPaused,
     RunRepaired,
     StageStarted,
@@ -18,12 +19,15 @@ def run_lines(event: Event, width: int) -> list[Line]:
     """What a person is shown of a run; nothing of one that is the conversation itself."""
     match event:
         case StageStarted(kind="ask" | "code"):
-            return note("stage", event.stage, width)
+            at = f"{event.number} of {event.of}: " if event.of > 1 else ""
+            return note("stage", f"{at}{event.stage}", width)
         case GateFailed():
             return note("wanting", f"{event.stage}: {'; '.join(event.issues)}", width, BAD)
         case RunRepaired():
             through = event.first if event.first == event.last else f"{event.first} to {event.last}"
             return note("again", f"{through}, repair {event.number}", width)
+        case RunContinued():
+            return note("goes on", f"with the next steps, round {event.number}", width)
         case RunPaused() | BreakoutPending():
             return _text(event.text, width, BOLD)
         case RunCompleted(text=text) if text:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from handrail.interfaces.cli import slash_background, slash_changes, slash_intent, slash_route
+from handrail.interfaces.cli import slash_background, slash_changes, slash_intent, slash_next, slash_route
 from handrail.interfaces.cli.figures import tokens, usd
 from handrail.interfaces.cli.opening import named
 from handrail.interfaces.cli.options import file_named
@@ -225,6 +225,7 @@ COMMANDS = {
         "[ID|none]", "the intent that changes belong to, where there are any", slash_intent.intent
     ),
     "run": Slash("[N|N-M|all]", "the commands of the last answer; run one, some or all", run_suggested),
+    "next": Slash("[N]", "say the first next step of the last answer, or number N", slash_next.say_next),
     "todos": Slash("[done ID]", "the plan of this session", show_todos),
     "continue": Slash("", "let the model go on after a stop", go_on),
     "retry": Slash("", "let the model answer again, from the beginning", retry),
