@@ -21,17 +21,20 @@ BUT_FIRST = frozenset({"chgrp", "chmod", "chown"})
 INTO_LAST = frozenset({"cp", "install", "ln", "mv", "rsync"})
 """The last operand is written, or a file in it."""
 VALUES = {
-    "cp": ("-S", "--suffix"),
-    "install": ("-m", "-o", "-g", "-S"),
-    "ln": ("-S",),
+    "cp": ("-S", "--suffix", "-t", "--target-directory"),
+    "git restore": ("-s", "--source"),
+    "install": ("-m", "-o", "-g", "-S", "-t", "--target-directory"),
+    "ln": ("-S", "-t", "--target-directory"),
     "mkdir": ("-m",),
-    "mv": ("-S",),
+    "mv": ("-S", "-t", "--target-directory"),
     "sed": ("-e", "-f", "-l"),
     "shred": ("-n", "-s"),
     "touch": ("-r", "-d", "-t"),
     "truncate": ("-s", "-r"),
 }
 """Options whose value is the next word."""
+TARGETS = ("-t", "--target-directory")
+STAGED, WORKTREE = frozenset({"-S", "--staged"}), frozenset({"-W", "--worktree", "-SW", "-WS"})
 OUTPUTS = {"curl": ("-o", "--output"), "sort": ("-o", "--output"), "wget": ("-O", "--output-document")}
 
 
@@ -70,7 +73,7 @@ class _Walk:
         if not words or words[0] is None:
             return
         program, rest = posixpath.basename(words[0].text), words[1:]
-        if program == "cd":
+        if program in ("cd", "pushd", "popd"):
             self._go(rest[0] if rest else None)
             return
         if program == "git" and rest and rest[0]:
@@ -92,11 +95,16 @@ class _Walk:
         elif program in BUT_FIRST:
             yield from self._each(operands[1:])
         elif program in INTO_LAST:
+            if program != "rsync" and (folders := _values(words, TARGETS)):
+                operands = [*operands, folders[-1]]
             yield from self._into_last(operands, moves=program == "mv")
         elif program == "sed" and any(_in_place(each) for each in options):
             scripts = any(each.startswith(("-e", "-f", "--expression", "--file")) for each in options)
             yield from self._each(operands if scripts else operands[1:])
-        elif program in ("git checkout", "git restore"):
+        elif program == "git restore":
+            index_alone = STAGED.intersection(options) and not WORKTREE.intersection(options)
+            yield from self._each([] if index_alone else operands)
+        elif program == "git checkout":
             dashes = [number for number, each in enumerate(words) if each and each.text == "--"]
             yield from self._each(list(words[dashes[0] + 1 :]) if dashes else [])
         elif program == "dd":
