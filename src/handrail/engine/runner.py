@@ -15,8 +15,10 @@ from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Asked, Catalogue
+from handrail.engine.pipeline.keeping import kept_before
 from handrail.engine.pipeline.walker import begun
 from handrail.engine.routing.beginning import WORK, Way, only_asks, pipeline_of, way_of
+from handrail.engine.routing.mentioned import mentioned_agent, question_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
 from handrail.models.base import Model
 from handrail.protocol.commands import (
@@ -297,6 +299,7 @@ class Runner:
         except HandrailError as error:
             problem = str(error)
         message = self._message(command, turn_id, steering=False, run_id=run_id, told=way.told)
+        message = message.noting(way.noted)
         state = self.session.state
         started = TurnStarted(
             turn_id=turn_id,
@@ -318,22 +321,27 @@ class Runner:
 
     def _way(self, command: SendMessage, turn_id: str) -> Way:
         routes = self.session.state.routes
-        return way_of(
+        agent = mentioned_agent(command, self.workspace, self.maker.catalogue)
+        way = Way(agent.route) if agent.route else None
+        return way or way_of(
             command, routes, turn_id, usual=self.maker.usual_route, answerable=self.maker.answerable
-        )
+        )._replace(noted=agent.note)
 
     def _begun(self, way: Way, turn_id: str, command: SendMessage, model: Model) -> list[Event]:
         """The run that a message begins; none where a model is asked first which one that is."""
         if not way.route:
             return []
-        small, text = model.capabilities.one_action, command.text
+        small, text = model.capabilities.one_action, question_of(command.text, way.route)
         reads_only = only_asks(way.route, text, decided=way.routed is not None, small=small)
         pipeline = pipeline_of(way.route, self.maker.catalogue)
         skips = self.maker.catalogue.skipped(
             pipeline, Asked(text, bool(command.images), small=small, reads_only=reads_only)
         )
         continues = self.maker.continues
-        run = begun(pipeline, turn_id, text, reads_only=reads_only, skips=skips, continues=continues)
+        kept = kept_before(self.session.log, pipeline) if pipeline.keeps else {}
+        run = begun(
+            pipeline, turn_id, text, reads_only=reads_only, skips=skips, continues=continues, kept=kept
+        )
         return [way.routed, *run] if way.routed else run
 
     def _message(

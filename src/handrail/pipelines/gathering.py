@@ -1,6 +1,5 @@
 """Finding passages in the workspace's documents: by the words of questions, with exact text and lines."""
 
-import json
 import math
 import re
 from collections import Counter
@@ -11,6 +10,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from handrail.engine.pipeline.definition import CallEnd, Output, Work
+from handrail.pipelines.registered import why_not
 from handrail.protocol.errors import GiveUp
 
 Pattern = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^!/~\x00-\x1f][^\x00-\x1f]*$")]
@@ -124,8 +124,10 @@ def stems_of(question: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    short = ENDING.sub("", word)
-    return short if len(short) >= 4 else word
+    for _ in range(2):  # crossings, crossing, cross
+        short = ENDING.sub("", word)
+        word = short if len(short) >= 4 else word
+    return word
 
 
 def ranked_spots(hits: Sequence[Hit], stems: Sequence[str]) -> list[Spot]:
@@ -193,8 +195,4 @@ def _hits(content: str) -> list[Hit]:
 def _content(end: CallEnd) -> str:
     if end.ok:
         return end.content
-    try:
-        why = json.loads(end.content).get("message", end.content)
-    except (ValueError, AttributeError):
-        why = end.content
-    raise GiveUp(f"The documents cannot be searched: {why}")
+    raise GiveUp(f"The documents cannot be searched: {why_not(end).message}")

@@ -6,8 +6,10 @@ from pydantic import AfterValidator, Field
 
 from handrail.engine.pipeline.definition import Output, Step, Work
 from handrail.pipelines.gathering import MostCharacters, MostPassages, Pattern, Sought, gathered
-from handrail.pipelines.registered import Reference, Registered, looked_up, squeezed
+from handrail.pipelines.registered import Reference, Registered, looked_up, squeezed, why_not
 from handrail.protocol.values import Value
+
+UNSEEN = ("no_hash", "stale_file", "file_exists")
 
 
 def relative(path: str) -> str:
@@ -86,10 +88,14 @@ def write_file(options: Writing) -> Step:
         text = "\n".join(str(part) for part in looked_up(work.outputs, options.text))
         if not text.strip():
             return {"path": options.path, "written": False, "problem": f"{options.text} is empty."}
-        await work.call("read", {"path": options.path})  # what is there is only replaced as it was seen
-        end = await work.call("write", {"path": options.path, "text": text})
-        problem = "" if end.ok else squeezed(end.content)
-        return {"path": options.path, "written": end.ok, "problem": problem}
+        wanted = {"path": options.path, "text": text}
+        end = await work.call("write", wanted)
+        if why_not(end)[0] in UNSEEN:  # what is there is only replaced as it was seen
+            await work.call("read", {"path": options.path})
+            end = await work.call("write", wanted)
+        reason, problem = why_not(end)
+        written = end.ok or reason == "no_change"
+        return {"path": options.path, "written": written, "problem": "" if written else problem}
 
     return step
 

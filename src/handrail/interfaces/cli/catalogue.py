@@ -34,6 +34,7 @@ COMMANDS = {
     "policy": Entry("policy", "policy explain", "what the rules say to a command or a path, and why"),
     "intents": Entry("intents", "intents", "what changes belong to: init, new, edit, check ..."),
     "trace": Entry("trace", "trace blame FILE", "who wrote a line; verify and report what was done"),
+    "agents": Entry("agents", "agents", "agents in folders: list, show, validate, new, runs"),
     "doctor": Entry("doctor", "doctor", "check the set-up; each line says what to do"),
 }
 

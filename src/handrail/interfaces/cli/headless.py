@@ -50,7 +50,7 @@ STATUSES = {
     "cancelled": 130,
 }
 NOBODY_ASKED = 3
-SAID_NOTHING = (SessionStarted, TurnStarted, RunStarted, StageStarted, RequestStarted)
+SAID_NOTHING = (SessionStarted, TurnStarted, RunStarted, RequestStarted)
 """What happens before the model is asked and shows nothing: what shows events is not imported for it."""
 STOP_SECONDS = 10.0
 """How long a stop may take before the program leaves anyway; the log then says that it was interrupted."""
@@ -165,7 +165,7 @@ class TextReport:
 
     def saw(self, recorded: Recorded) -> None:
         event = recorded.event
-        if isinstance(event, SAID_NOTHING):
+        if isinstance(event, SAID_NOTHING) or (isinstance(event, StageStarted) and event.kind == "work"):
             return
         if isinstance(event, Answered) and not event.calls:
             self._answer = self._answer if event.apart else event.text

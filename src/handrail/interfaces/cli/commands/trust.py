@@ -10,9 +10,12 @@ import click
 from handrail.interfaces.cli.options import folder, workspace_option
 from handrail.interfaces.cli.styles import clean
 from handrail.interfaces.cli.terminal import is_terminal
+from handrail.protocol.errors import ConfigProblem
 
 if TYPE_CHECKING:
     from handrail.config.layers import LoadedSettings
+    from handrail.config.places import Places
+    from handrail.pipelines.agent_definition import Agent
 
 NOBODY_ASKED = 3
 
@@ -23,8 +26,8 @@ NOBODY_ASKED = 3
 def command(revoking: bool, **given: Any) -> int:
     """Show what the settings of this workspace would change, and let them count if you say so.
 
-    Until then they can only narrow what is allowed. The word holds for the files as they are now: when one of
-    them changes, it is asked again.
+    Until then they can only narrow what is allowed, and the agents that come with the workspace cannot be used.
+    The word holds for the files as they are now: when one of them changes, it is asked again.
     """
     from handrail.config.layers import load_settings
     from handrail.config.places import find_places
@@ -38,14 +41,48 @@ def command(revoking: bool, **given: Any) -> int:
         )
         return 0
     loaded = load_settings(places, workspace, environ=os.environ)
-    if loaded.trust == "trusted":
+    agents = untrusted_agents(places, workspace)
+    if loaded.trust == "trusted" and not agents:
         print("The settings of this workspace are trusted. `handrail trust --revoke` ends that.")
         return 0
-    if not loaded.ignored:
+    if not loaded.ignored and not agents:
         print("Nothing in this workspace needs to be trusted.")
         return 0
-    show(loaded)
-    return ask(loaded, workspace)
+    if loaded.ignored:
+        show(loaded)
+    show_agents(agents)
+    return ask(loaded, agents, workspace)
+
+
+def untrusted_agents(places: "Places", workspace: Path) -> "list[Agent]":
+    """The agents of the workspace that cannot be used before the user's word; wrong ones are told."""
+    from handrail.pipelines.load import AgentFolders
+
+    folders, found = AgentFolders(places, workspace), []
+    for each in folders.all():
+        if each.where == "yours":
+            continue
+        try:
+            agent = folders.load(each)
+        except ConfigProblem as problem:
+            print(f"Left out: {clean(str(problem))}")
+            continue
+        found += [agent] if folders.trust(agent) != "trusted" else []
+    return found
+
+
+def show_agents(agents: "list[Agent]") -> None:
+    """What each would do."""
+    if not agents:
+        return
+    from handrail.interfaces.cli.agent_lines import shown
+
+    for agent in agents:
+        for text in shown(agent, "untrusted"):
+            print(clean(text))
+    print(
+        "An agent chooses prompts, models and steps. `handrail agents show NAME --prompts` shows every word."
+    )
 
 
 def show(loaded: "LoadedSettings") -> None:
@@ -59,10 +96,10 @@ def show(loaded: "LoadedSettings") -> None:
         print(f"{clean(program.name)}: would run as it is now; look at it first")
 
 
-def ask(loaded: "LoadedSettings", workspace: Path) -> int:
+def ask(loaded: "LoadedSettings", agents: "list[Agent]", workspace: Path) -> int:
     """The exit status, after the user's word."""
     from handrail.config.places import find_places
-    from handrail.config.trust import trust
+    from handrail.config.trust import trust, trust_agents
 
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         print("handrail: Nobody can be asked here. Run it in a terminal.", file=sys.stderr)
@@ -71,6 +108,10 @@ def ask(loaded: "LoadedSettings", workspace: Path) -> int:
         print("Nothing was trusted.")
         return 0
     # What was shown, not what may be there by now.
-    trust(find_places(os.environ), workspace, loaded.brought)
+    places = find_places(os.environ)
+    if loaded.ignored:
+        trust(places, workspace, loaded.brought)
+    if agents:
+        trust_agents(places, workspace, {agent.slug: agent.pipeline.sha256 for agent in agents})
     print("Trusted. When it changes, it counts no more until you have looked at it again.")
     return 0

@@ -1,0 +1,128 @@
+"""Agents and their runs as lines, for a person."""
+
+import hashlib
+import time
+from collections.abc import Iterator
+
+from handrail.interfaces.cli.figures import ago, duration, usd
+from handrail.pipelines.agent_definition import Agent
+from handrail.pipelines.load import Trust
+from handrail.protocol.events import (
+    BreakoutPending,
+    Event,
+    GateFailed,
+    RunBrokenOff,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunRepaired,
+    RunResumed,
+    StageCompleted,
+    StageStarted,
+)
+from handrail.sessions.past_runs import PastRun
+
+TRUST = {
+    "own": "yours",
+    "trusted": "of this workspace, trusted",
+    "untrusted": "of this workspace, not trusted: `handrail trust` lets it be used",
+    "changed": "of this workspace, changed since you trusted it: `handrail trust` lets it be used",
+}
+SHOWN = 100
+
+
+def shown(agent: Agent, trust: Trust) -> Iterator[str]:
+    """All that an agent is made of."""
+    said, pipeline = agent.said, agent.pipeline
+    yield f"{agent.slug}: {said.name}. {said.description}"
+    yield f"  from       {agent.files.found.folder}"
+    yield f"  trust      {TRUST[trust]}"
+    yield f"  needs      {', '.join(said.needs)}"
+    yield f"  budget     {_budget(pipeline.budget.tokens, pipeline.budget.usd)}"
+    for number, (entry, stage) in enumerate(zip(said.stages, pipeline.stages, strict=True), 1):
+        what = entry.step if entry.kind == "code" else entry.prompt or "the conversation"
+        model = f", model {stage.role}" if entry.kind == "ask" else ""
+        yield f"  stage {number}    {stage.name}: {entry.kind} {what}{model}"
+        if stage.takes:
+            yield f"             takes {', '.join(stage.takes)}"
+        for name, value in entry.options.items():
+            yield f"             {name} = {_plain(value)}"
+        for gate in stage.gates:
+            yield f"             gate {gate.check}, else {gate.fails}"
+        if stage.budget.tokens or stage.budget.usd:
+            yield f"             budget {_budget(stage.budget.tokens, stage.budget.usd)}"
+        if pause := pipeline.pause_after(stage.name):
+            yield f"             then pauses: {', '.join(option.text for option in pause.options)}"
+    for unit in pipeline.repairs:
+        yield f"  repair     {unit.first} to {unit.last}, {unit.times} times"
+    for keep in pipeline.keeps:
+        yield f"  keeps      {keep.name}, from {keep.stage}.{keep.field}"
+    for name, data in sorted(agent.files.files.items()):
+        yield f"  file       {name} {hashlib.sha256(data).hexdigest()[:12]}"
+
+
+def run_row(run: PastRun, now: float) -> str:
+    """A run in a line."""
+    spent = f"{run.tokens:,} tokens, {usd(run.usd)}, {ago(now - run.began)}"
+    return f"{run.run_id}  {run.end:<8}  {run.pipeline}  {_short(run.question)}  ({spent})"
+
+
+def run_shown(run: PastRun) -> Iterator[str]:
+    """A run from its start to its end: stages, pauses, what was found wanting, cost and result."""
+    yield f"{run.run_id}: {run.pipeline}, {run.end}"
+    yield f"  asked      {run.question}"
+    yield f"  session    {run.session_id}"
+    yield f"  began      {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(run.began))}"
+    if run.sha256:
+        yield f"  definition {run.sha256[:12]}"
+    for one in run.events:
+        for label, text in _told(one.event):
+            first, *rest = text.split("\n") or [""]
+            yield f"  {label:<10} {first}".rstrip()
+            yield from (f"             {line}".rstrip() for line in rest)
+    yield f"  cost       {run.tokens:,} tokens, {usd(run.usd)}, {duration(run.ended - run.began)}"
+
+
+def _told(event: Event) -> Iterator[tuple[str, str]]:
+    match event:
+        case StageStarted():
+            of = f" ({event.number} of {event.of})" if event.of else ""
+            yield "stage", f"{event.stage}{of}"
+        case StageCompleted(output=output):
+            fields = ", ".join(f"{name}: {_plain(value)}" for name, value in (output or {}).items())
+            yield (
+                "done",
+                _short(fields, 3 * SHOWN) if fields else "kept beside the log" if event.blob else "-",
+            )
+        case GateFailed():
+            yield "wanting", "\n".join(event.issues)
+        case RunRepaired():
+            yield "again", f"{event.first} to {event.last}, repair {event.number}"
+        case RunPaused() | BreakoutPending():
+            yield "paused", event.text
+        case RunResumed():
+            yield "you", event.feedback or "go on"
+        case RunCompleted():
+            yield "result", event.text
+        case RunFailed():
+            yield "failed", f"{event.reason}: {event.detail}"
+        case RunBrokenOff():
+            yield "left", "what it found is kept"
+
+
+def _budget(tokens: int | None, dollars: float | None) -> str:
+    parts = [f"{tokens:,} tokens"] if tokens else []
+    return ", ".join([*parts, f"${dollars:.2f}"] if dollars else parts) or "none of its own"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{'; '.join(map(_plain, value))}]"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_plain(each)}" for name, each in value.items())
+    return str(value)
+
+
+def _short(text: str, most: int = SHOWN) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
