@@ -280,3 +280,29 @@ async def test_an_entry_that_cannot_be_kept_runs_nothing(make_bench: MakeBench) 
 )
 def test_a_command_that_makes_what_other_programs_run_is_asked_about(tmp_path: Path, command: str) -> None:
     assert "can make other programs run something" in why(command, tmp_path)
+
+
+@pytest.mark.promise("POL-6")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git push",
+        "git --no-pager push",
+        "git push > out.txt",
+        "(git push)",
+        "for x in a; do git push $x; done",
+        "A=b git push",
+        "echo $(git push)",
+        "ls && git push &",
+        "command git push",
+        "sudo -n /usr/bin/git push",
+        r"g'i't pu\sh",
+    ],
+)
+def test_what_is_denied_is_denied_wherever_it_stands_in_a_command(tmp_path: Path, text: str) -> None:
+    assert why(text, tmp_path, lists_of(("git push",), ("git push",))) == "denied"
+
+
+def test_words_that_only_look_like_a_denied_command_are_not_denied(tmp_path: Path) -> None:
+    for text in ("echo git push", "git status push", "grep 'git push' a"):
+        assert why(text, tmp_path, lists_of((), ("git push",))) == "", text

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from handrail.policy.commands.script import Script, unreadable
 from handrail.tools.command_writes import written
 from handrail.tools.environment import find_program
+from handrail.tools.shell_calls import calls
 from handrail.tools.shell_tree import Node, read_tree
 
 SECONDS = 2.0
@@ -66,7 +67,7 @@ def find_shfmt() -> str | None:
 def _parse(text: str, program: str) -> Script:
     """The same text is asked about again and again."""
     tree = _tree(text, program)
-    return read_tree(text, tree).changed(writes=written(tree))
+    return read_tree(text, tree).changed(writes=written(tree), calls=calls(tree))
 
 
 def _tree(text: str, program: str) -> dict[str, Any]:

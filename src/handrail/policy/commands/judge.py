@@ -96,12 +96,12 @@ class _One(Record):
 
 def judge(script: Script, lists: Lists) -> Judged:
     """The verdict about a command that a shell grammar has read."""
+    for words in (*script.calls, *(command.texts for command in script.commands)):
+        if denied := _entry(_same(words), lists.denied):
+            return Judged(script.text, denied=" ".join(denied), decided=f"denied: {' '.join(denied)}")
     if script.problem:
         way = "A command of plain words, joined by &&, ||, ; or |, can be allowed."
         return Judged(script.text, problem=script.problem, decided="shell grammar", way=way)
-    for command in script.commands:
-        if denied := _entry(_same(command.texts), lists.denied):
-            return Judged(script.text, denied=" ".join(denied), decided=f"denied: {' '.join(denied)}")
     found = [_with_network(_one(command, lists), command, lists) for command in script.commands]
     if wrong := next((one for one in found if one.problem), None):
         return Judged(

@@ -61,6 +61,8 @@ class Script(Record):
     problem: str = ""
     writes: tuple[Target, ...] = ()
     """What it is known to write, whatever else there is to it."""
+    calls: tuple[tuple[str, ...], ...] = ()
+    """The words of every command in it, whatever else there is to it."""
 
 
 def written(commands: tuple[Simple, ...]) -> str:
