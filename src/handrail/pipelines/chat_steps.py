@@ -13,7 +13,7 @@ LISTED, HITS = 4_000, 2_000
 """Characters: of the files that a plan is made from, and of what was found of a name."""
 GLOB = re.compile(r"[*?\[{]")
 HIT = re.compile(r"^([^:\n]+):\d+:", re.MULTILINE)
-TODO = re.compile(r"^(\S+): (.*?)( \(done\))?$", re.MULTILINE)
+LISTED_TODO = re.compile(r"^(\S+): (.*?)( \(done\))?$", re.MULTILINE)
 KEYS = {"create": ("text",), "rewrite": ("text", "base_hash"), "replace": ("edits", "base_hash")}
 TOOLS = {"create": "write", "rewrite": "write", "replace": "edit", "delete": "delete"}
 
@@ -118,7 +118,9 @@ async def apply(work: Work) -> Output:
 async def _listed(work: Work, texts: list[str]) -> dict[str, tuple[str, bool]]:
     """The ids that todos have on the session's list, by their texts, and whether they are done."""
     end = await work.call("todos", {"todos": [{"text": text} for text in texts]})
-    known = {text: (todo, bool(done)) for todo, text, done in TODO.findall(end.content)} if end.ok else {}
+    known = (
+        {text: (todo, bool(done)) for todo, text, done in LISTED_TODO.findall(end.content)} if end.ok else {}
+    )
     return {text: known[text] for text in texts if text in known}
 
 
