@@ -67,10 +67,17 @@ async def test_a_mark_is_not_written_in_the_place_of_the_secret(tmp_path: Path) 
 async def test_secrets_of_env_files_are_not_told_wherever_they_were_copied_to(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(
         "export SHOP_TOKEN='sk-in-a-dotenv'\nNODE_ENV=development\nHOST=localhost:80\n"
+        'A_KEY=bare-1234 # a comment\nB_KEY="with # in it" # a comment\r\nC_KEY=\nDB_PASSWORD=postgres\n'
     )
-    (tmp_path / "copy.txt").write_text("sk-in-a-dotenv development localhost:80\n")
+    (tmp_path / ".env.example").write_text("SHOP_TOKEN=your-token-here\n")
+    (tmp_path / "copy.txt").write_text(
+        "sk-in-a-dotenv development localhost:80\nbare-1234 postgres\nwith # in it\nyour-token-here\n"
+    )
     async with conversation(tmp_path, [call("read", path="copy.txt"), {"text": "done"}]) as talk:
         await talk.turn("go")
     (finished,) = talk.all(ToolFinished)
     assert "[secret SHOP_TOKEN in .env] development localhost:80" in finished.content
+    assert "[secret A_KEY in .env] postgres" in finished.content
+    assert "[secret B_KEY in .env]" in finished.content
+    assert "your-token-here" in finished.content
     assert "sk-in-a-dotenv" not in "\n".join(words(request) for request in talk.requests)

@@ -160,13 +160,39 @@ async def test_a_secret_in_the_output_is_neither_streamed_nor_kept_however_it_co
 
 def test_a_longer_secret_is_hidden_before_one_that_is_part_of_it() -> None:
     secrets = find_secrets(
-        {"A_TOKEN": "abcdefgh", "B_TOKEN": "abcdefghij", "C_TOKEN": "short", "D": "dddddddd"}
+        {"A_TOKEN": "abcdefg1", "B_TOKEN": "abcdefg1ij", "C_TOKEN": "short", "D": "dddddddd"}
     )
     assert (
-        secrets.hide("abcdefghij abcdefgh short dddddddd")
+        secrets.hide("abcdefg1ij abcdefg1 short dddddddd")
         == "[secret B_TOKEN] [secret A_TOKEN] short dddddddd"
     )
-    assert "abcdefgh" not in repr(secrets)
+    assert "abcdefg1" not in repr(secrets)
+
+
+def test_words_and_settings_that_stand_in_any_text_are_not_hidden() -> None:
+    common = {
+        "DB_PASSWORD": "postgres",
+        "ADMIN_PASSWORD": "changeme",
+        "AUTH": "localhost",
+        "TOKEN": "12345678",
+        "API_KEY": "PLACEHOLDER",
+        "APP_SECRET": "http://localhost:8080/login",
+        "COOKIE_DOMAIN": "shop.example.org",
+        "TOKEN_URL": "https://login.example.org/token",
+        "JWT_ALGORITHM": "RS256-with-more",
+        "SECRET_MANAGER": "vault-of-the-firm",
+    }
+    assert find_secrets(common).known == ()
+    telling = {
+        "A_PASSWORD": "pX3-kq9!",
+        "B_PASSWORD": "xKqPzRtW",
+        "C_SECRET": "correcthorsebattery",
+        "SLACK_WEBHOOK_URL": "https://hooks.example.org/T0/B0/x",
+        "TOKEN_FILE": "ghp_0123456789abcdefghij",
+        "AWS_ACCESS_KEY_ID": "an-id-of-four-parts",
+    }
+    assert {secret.name for secret in find_secrets(telling).known} == set(telling)
+    assert find_secrets({"CORP": "password"}, ["CORP"]).known  # the key of a connection, whatever it is
 
 
 def test_what_is_no_secret_stays_in_the_environment() -> None:

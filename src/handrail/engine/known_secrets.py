@@ -12,11 +12,17 @@ from handrail.config.places import Places
 from handrail.config.toml_file import read_toml
 from handrail.models.connections import connections
 from handrail.protocol.errors import ConfigProblem
-from handrail.tools.environment import is_secret
+from handrail.tools.environment import is_secret, is_told_apart
 from handrail.tools.secrets import Secrets, find_secrets
+from handrail.workspace import names
 
 ENV_FILE = re.compile(r"\.env(\..+)?|.+\.env", re.IGNORECASE)
-ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$", re.MULTILINE)
+ASSIGNMENT = re.compile(
+    r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*"
+    r"(?:\"([^\"\n]*)\"|'([^'\n]*)'|(.*?))(?:[ \t]+#.*)?[ \t\r]*$",
+    re.MULTILINE,
+)
+"""The value stands in quotes of either kind or in none, and a comment may follow it."""
 MOST_FILES = 20
 MOST_BYTES = 64_000
 
@@ -39,12 +45,12 @@ def known_secrets(
 def _in_env_files(workspace: Path) -> Iterator[tuple[str, str]]:
     """Values that look like secrets, in files that programs take their environment from."""
     with suppress(OSError), os.scandir(workspace) as entries:
-        found = (entry for entry in entries if ENV_FILE.fullmatch(entry.name))
+        found = (entry for entry in entries if ENV_FILE.fullmatch(entry.name) and names.is_secret(entry.name))
         for entry in islice(found, MOST_FILES):
-            for name, value in ASSIGNMENT.findall(_text(entry)):
-                plain = value.strip("\"'")
-                if is_secret(name, plain):
-                    yield f"{name} in {entry.name}", plain
+            for name, *values in ASSIGNMENT.findall(_text(entry)):
+                value = "".join(values)
+                if is_secret(name, value) and is_told_apart(name, value):
+                    yield f"{name} in {entry.name}", value
 
 
 def _text(entry: os.DirEntry[str]) -> str:

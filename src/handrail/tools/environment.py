@@ -21,6 +21,18 @@ SECRET_VALUE = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
 """A URL with a password or a token in it, or what is known by its beginning to be a key."""
+ABOUT_SECRETS = re.compile(
+    r"(?<!WEBHOOK)_(URL|URI|NAME|DOMAIN|HOST|PORT|PATH|FILE|DIR|TTL|EXPIRY|EXPIRES|EXPIRES_IN|TIMEOUT|LENGTH"
+    r"|SIZE|ALGORITHM|ALG|TYPE|HEADER|ENABLED|DISABLED|ISSUER|AUDIENCE|PREFIX|MODE|MAX_AGE|SAMESITE|PROVIDER"
+    r"|MANAGER|BACKEND)$",
+    re.IGNORECASE,
+)
+"""Names of settings that say something about a secret, such as `COOKIE_DOMAIN` and `TOKEN_URL`."""
+COMMON_VALUE = re.compile(
+    r"([A-Za-z]?[a-z]{0,10}|[A-Z]{0,11})|[0-9.,:]+"
+    r"|(https?://)?(localhost|127\.0\.0\.1|0\.0\.0\.0|\[?::1\]?)(:[0-9]+)?(/\S*)?"
+)
+"""A word, a number or this machine's address: they stand in texts whatever the secret is."""
 SYSTEM = ("/usr/bin", "/bin", "/usr/local/bin")
 QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """Nobody sits at the other end of these programs."""
@@ -51,6 +63,13 @@ def find_program(name: str) -> str | None:
 def _elsewhere(folder: str, root: str) -> bool:
     # An empty one, `.` and any other that is not absolute mean the folder in which a program is started.
     return os.path.isabs(folder) and not Path(os.path.realpath(folder)).is_relative_to(root)
+
+
+def is_told_apart(name: str, value: str) -> bool:
+    """Whether a secret variable's value, found in a text, is likely to be the secret and nothing else."""
+    if SECRET_VALUE.search(value):
+        return True
+    return not ABOUT_SECRETS.search(name) and not COMMON_VALUE.fullmatch(value)
 
 
 def is_secret(name: str, value: str) -> bool:

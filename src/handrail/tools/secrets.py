@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from handrail.protocol.record import Record
-from handrail.tools.environment import is_secret
+from handrail.tools.environment import is_secret, is_told_apart
 
 SHORTEST = 8
 """Characters of a value that is hidden: a shorter one may stand in any text by chance."""
@@ -62,7 +62,9 @@ def find_secrets(
 ) -> Secrets:
     """The secrets among the variables, and the keys that are kept elsewhere, by name."""
     named = frozenset(variables)
-    found = {name: value for name, value in environ.items() if name in named or is_secret(name, value)}
+    looks = {name: value.strip() for name, value in environ.items() if is_secret(name, value)}
+    found = {name: environ[name] for name in named if name in environ}
+    found |= {name: value for name, value in looks.items() if is_told_apart(name, value)}
     known = {value.strip(): name for name, value in {**(keys or {}), **found}.items()}
     hidden = (Secret(name, value) for value, name in known.items() if _is_hidden(value))
     return Secrets(tuple(sorted(hidden, key=lambda secret: -len(secret.value))), named)
