@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from handrail.models.base import Capabilities
+from handrail.models.base import Capabilities, Request, UserTurn
 from handrail.models.scripted import ScriptedModel
 from handrail.protocol.commands import AnswerApproval, SendMessage
 from handrail.protocol.events import (
@@ -24,6 +25,8 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from tests.engine.conversation import call, conversation, run, words
+from tests.pictures import png
+from tests.tools.hook_programs import program, section
 
 pytestmark = pytest.mark.anyio
 QUESTION = "what does total() in cart.py do?"
@@ -141,7 +144,21 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_onl
         assert finished.reason == "answered"
         last = talk.all(Answered)[-1]
         assert (last.structured, last.text) == (None, "It adds.")
+        assert "only its words are used" in finished.detail
         assert len(talk.requests) == 3
+
+
+@pytest.mark.promise("CHAT-3")
+async def test_changes_of_an_answer_that_breaks_off_are_not_made_and_this_is_said(cart: Path) -> None:
+    text = json.dumps({"summary": "Done.", "changes": [{"form": "create", "path": "new.py", "text": "x"}]})
+    cut = {"text": text[:-2], "finish": "length"}
+    async with conversation(cart, [plan(), cut], mode="auto") as talk:
+        await talk.send(SendMessage(text=FIX, route="chat"))
+        finished = await talk.until(TurnFinished)
+        assert "only its words are used" in finished.detail
+        assert "/retry" in finished.detail
+        assert talk.all(Answered)[-1].text == "Done."
+    assert not (cart / "new.py").exists()
 
 
 @pytest.mark.promise("CHAT-4")
@@ -159,6 +176,48 @@ async def test_nothing_is_changed_for_a_question_in_mode_auto_but_offered(cart: 
         assert not talk.all(ChangeApplied)
         assert not talk.app.state(talk.id).todos
     assert [path.name for path in cart.iterdir()] == ["cart.py"]
+
+
+@pytest.mark.promise("CHAT-4")
+async def test_going_on_after_a_question_is_no_leave_to_change_something(cart: Path) -> None:
+    async with conversation(cart, [plan(), said("", fixed())], mode="auto") as talk:
+        for text in (QUESTION, "Go on from where you stopped.", "weiter bitte"):
+            await talk.send(SendMessage(text=text, route="chat"))
+            assert (await talk.until(TurnFinished)).reason == "answered"
+        assert [event.reads_only for event in talk.all(RunStarted)] == [True] * 3
+    assert (cart / "cart.py").read_text() == CART
+
+
+async def test_pictures_alone_are_answered_without_a_plan_and_with_words_the_plan_sees_only_these(
+    cart: Path,
+) -> None:
+    (cart / "a.png").write_bytes(png())
+    script = [plan(), said("", {"summary": "A square."})]
+    async with conversation(cart, script, images=True) as talk:
+        for text, planned in (("", 0), ("what is in this picture?", 1)):
+            before = len(talk.requests)
+            shown = talk.app.images.named(cart / "a.png")
+            await talk.send(SendMessage(text=text, images=(shown,), route="chat"))
+            await talk.until(TurnFinished)
+            asked = talk.requests[before:]
+            assert len(asked) == planned + 1
+            assert [bool(pictures(request)) for request in asked] == [False] * planned + [True]
+
+
+def pictures(request: Request) -> int:
+    return sum(len(each.images) for each in request.messages if isinstance(each, UserTurn))
+
+
+async def test_hooks_of_the_user_have_their_word_before_an_answer_ends(cart: Path) -> None:
+    home = Path(os.environ["HANDRAIL_HOME"])
+    home.mkdir(exist_ok=True)
+    body = "if 'please' not in asked['answer']: say(demand='Say it politely.')"
+    script = [plan(), said("politely", {"summary": "It adds, please."}), said("", {"summary": "It adds."})]
+    async with conversation(
+        cart, script, settings=section("before_end", program(home, body, "hook.py"))
+    ) as talk:
+        assert (await talk.turn(QUESTION)).reason == "answered"
+        assert [event.text for event in talk.all(Answered)][1:] == ["It adds.", "It adds, please."]
 
 
 class Small(ScriptedModel):

@@ -75,7 +75,7 @@ class Turn:
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
-        walked = await self.course.run(Talk(self.work, self.reply), self.reached)
+        walked = await self.course.run(Talk(self.work, self.reply, self.let_end), self.reached)
         await self.settle()
         self._finish(walked)
 
@@ -98,6 +98,14 @@ class Turn:
         request = partial(replying, self._request, schema)
         return await self._ask(as_structured(self.asking, schema), request)
 
+    async def let_end(self, answer: Callable[[], Awaitable[Ending]]) -> Ending:
+        """The ending that the user's hooks agree to, if there are any."""
+        if self.hooks is None:
+            return await answer()
+        from handrail.engine.hooked_end import until_let_end
+
+        return await until_let_end(self.hooks, self.session, answer)
+
     async def make_room(self) -> None:
         """Compact the conversation, where the next request would not fit."""
         if self.compacting.due:
@@ -109,11 +117,7 @@ class Turn:
 
     async def _answer(self) -> Ending:
         try:
-            if self.hooks is None:
-                return await self._until_answered()
-            from handrail.engine.hooked_end import until_let_end
-
-            return await until_let_end(self.hooks, self.session, self._until_answered)
+            return await self.let_end(self._until_answered)
         except BudgetReached as problem:
             return Ending("budget", str(problem))
         except ModelProblem as problem:

@@ -11,6 +11,7 @@ from handrail.protocol.events import (
     ChangePrepared,
     Event,
     GateFailed,
+    HookSpoke,
     Recorded,
     RequestFailed,
     RequestStarted,
@@ -217,12 +218,16 @@ class RunState(Fold):
                         call.applied = isinstance(event, ChangeApplied)
 
     def _answers(self, event: Event, seq: int) -> None:
-        if self.open is None or self.open.kind != "answer" or not isinstance(event, Answered):
+        if self.open is None or self.open.kind != "answer":
             return
-        self.spoke = True
-        if event.end not in ("interrupted", "cancelled"):
-            self.open.answer = seq
-            self.open.unread += event.structured is None
+        match event:
+            case Answered():
+                self.spoke = True
+                if event.end not in ("interrupted", "cancelled"):
+                    self.open.answer = seq
+                    self.open.unread += event.structured is None
+            case HookSpoke(did="demanded"):
+                self.open.answer = self.open.unread = 0  # another answer is wanted
 
 
 class Ended(Fold):

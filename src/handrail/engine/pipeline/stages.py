@@ -30,6 +30,8 @@ class Talk(NamedTuple):
     """The tool loop."""
     reply: Callable[[dict[str, Any]], Awaitable[Answered]]
     """One answer of a JSON Schema, without tools."""
+    let_end: Callable[[Callable[[], Awaitable[Ending]]], Awaitable[Ending]]
+    """Hears the user's hooks on an answer; what they demand is answered again."""
 
 
 class Means(NamedTuple):
@@ -69,7 +71,17 @@ class Stages(NamedTuple):
             return self._answered(await self.talk.work(), run)
         from handrail.engine.pipeline.answering_stage import answer_stage
 
-        return await answer_stage(self.means.session, self.talk.reply, reads_only=run.reads_only)
+        done = Done(Ending("answered"), {})
+
+        async def answer() -> Ending:
+            nonlocal done
+            if reached := self.reached():
+                return Ending("budget", reached)
+            done = await answer_stage(self.means.session, self.talk.reply, reads_only=run.reads_only)
+            return done.ending
+
+        ending = await self.talk.let_end(answer)
+        return Done(ending, done.output)
 
     def _answered(self, ending: Ending, run: RunState) -> Done:
         """The conversation has the answer; only a stage after this one needs it, too."""

@@ -123,9 +123,10 @@ class Walker:
         while True:
             match following(self._pipeline, self._run, self._judge):
                 case Do(stage):
-                    ending = await self._do(stage)
-                    if ending.reason != "answered":
-                        return ending
+                    done = await self._do(stage)
+                    if done.reason != "answered":
+                        return done
+                    ending = done if done.detail else ending  # what the user has to know of a stage stays
                 case Flawed(stage, gate, issues):
                     self._note(self._flaw(stage, gate, issues))
                 case Redo(unit, number):

@@ -10,6 +10,7 @@ from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import Routed
 from handrail.protocol.routing import Option, RouterDecision, Where
+from handrail.protocol.structured import CONTINUE
 from handrail.sessions.routes import Routes
 
 AUTO, WORK, ANSWER, TASKS = "auto", "agent", "chat", "tasks"
@@ -68,9 +69,10 @@ def pipeline_of(route: str, catalogue: Catalogue) -> Pipeline:
 def only_asks(route: str, message: str, *, decided: bool, small: bool) -> bool:
     """Whether a message on its way may change nothing; `decided`: it was Handrail that sent it there.
 
-    Whoever chooses the way of answers and does not ask gets work there, but not from a small model.
+    Whoever chooses the way of answers and clearly wants work gets it there, but not from a small model.
     """
-    return route == ANSWER and (decided or small or sign_of(message).wish in ("ask", "greet"))
+    works = message == CONTINUE or sign_of(message).wish == "work"
+    return route == ANSWER and (decided or small or not works)
 
 
 def option_of(asked: Routed, message: str) -> Option | None:
