@@ -47,7 +47,7 @@ class Referred(NamedTuple):
 def references(options: Value) -> Iterator[Referred]:
     """The outputs that options name."""
     for name, field in type(options).model_fields.items():
-        text = getattr(options, name)
+        text = getattr(options, name, "")
         for mark in field.metadata:
             if isinstance(mark, Refers) and text:
                 yield Referred(name, text, mark.elsewhere)

@@ -27,7 +27,7 @@ class Wrong(NamedTuple):
 def wrong_in(schema: Mapping[str, Any]) -> Iterator[Wrong]:
     """What an answer could not be held to; nothing where all is well."""
     if schema.get("type") != "object":
-        yield Wrong((), 'should have type = "object"')
+        yield Wrong(("type",), 'should be "object", since an answer is one')
     left = [MOST]
     yield from _wrong(schema, (), left)
 

@@ -32,7 +32,11 @@ class Problems:
 
     def add_all(self, error: ValidationError, at: Location = (), known: Iterable[str] = ()) -> None:
         """Note what validation found; `known` are the keys there could be."""
-        for each in error.errors(include_url=False):
+        found = error.errors(include_url=False)
+        for each in found:
+            inner = [other for other in found if other["loc"][: len(each["loc"])] == each["loc"]]
+            if each["type"] == "too_short" and len(inner) > 1:
+                continue  # it is short only of what was told to be wrong
             location = (*at, *each["loc"])
             self.add(location, _worded(each, [*known]))
 

@@ -120,7 +120,7 @@ def new(given: dict[str, Any], name: str, here: bool) -> int:
     from handrail.pipelines.starter import starter
 
     if problem := slug_problem(name):
-        raise UsageProblem(f"{problem[:1].upper()}{problem[1:]}.")
+        raise UsageProblem(f"{problem}.")
     folders = folders_of(given)
     there = folders.folder("workspace" if here else "yours") / name
     if os.path.lexists(there):

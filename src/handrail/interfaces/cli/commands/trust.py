@@ -26,7 +26,7 @@ NOBODY_ASKED = 3
 def command(revoking: bool, **given: Any) -> int:
     """Show what the settings of this workspace would change, and let them count if you say so.
 
-    Until then they can only narrow what is allowed, and the agents that come with the workspace cannot be used.
+    Until then they can only narrow what is allowed, and agents that came with the workspace cannot be used.
     The word holds for the files as they are now: when one of them changes, it is asked again.
     """
     from handrail.config.layers import load_settings

@@ -1,0 +1,105 @@
+"""Steps and checks that agents can name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from handrail.engine.pipeline.definition import CallEnd, Failed, Output, Outputs, Passed
+from handrail.pipelines.checks import CHECKS
+from handrail.pipelines.gathering import Hit, ranked_spots, stems_of
+from handrail.pipelines.registered import why_not
+
+PASSAGES = [{"id": "P1", "path": "a.md", "lines": "1-2", "text": "Costs rose by 3 %.\nNobody knows why."}]
+OUTPUTS: Outputs = {"gather": {"passages": PASSAGES, "missing": []}}
+
+
+def verdict(check: str, output: Output, **options: Any) -> tuple[str, ...]:
+    """What is wrong; nothing where it passes."""
+    known = CHECKS[check]
+    found = known.make(known.options.model_validate(options))(output, OUTPUTS)
+    assert isinstance(found, Passed | Failed)
+    return found.issues if isinstance(found, Failed) else ()
+
+
+def quotes(*said: str) -> Output:
+    return {"findings": [{"claim": "x", "quote": each} for each in said]}
+
+
+@pytest.mark.promise("AGENT-8")
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        (["Costs rose by 3 %."], ""),
+        (["rose by 3 %. Nobody knows"], ""),  # where the line was wrapped does not matter
+        (["Costs rose by 4 %."], "stands in no passage"),
+        (["costs rose by 3 %."], "stands in no passage"),
+        (["Costs rose by 3 %"], ""),
+        (["Costs ... knows why."], "stands in no passage"),
+        (["a"], "at least 12 are wanted"),
+        ([""], "at least 12 are wanted"),
+        ([], "every claim needs one"),
+        (["Nobody knows why.", "Everybody knows."], "Quote 2 stands in no passage"),
+    ],
+)
+def test_a_quote_passes_only_where_it_stands_in_a_passage(said: list[str], wrong: str) -> None:
+    issues = verdict("quotes_match", quotes(*said), field="findings.quote", passages="gather.passages")
+    assert (wrong in issues[0]) if wrong else not issues
+
+
+@pytest.mark.parametrize(
+    ("check", "output", "options", "passes"),
+    [
+        ("not_empty", {"a": ["x"]}, {}, True),
+        ("not_empty", {"a": []}, {}, False),
+        ("not_empty", {"a": "  "}, {}, False),
+        ("not_empty", {}, {}, False),
+        ("at_most", {"a": [1, 2]}, {"count": 2}, True),
+        ("at_most", {"a": [1, 2, 3]}, {"count": 2}, False),
+        ("at_most", {"a": 0.7}, {"count": 1}, True),
+        ("at_least", {"a": []}, {"count": 1}, False),
+        ("at_least", {"a": 5}, {"count": 4}, True),
+        ("is_true", {"a": True}, {}, True),
+        ("is_true", {"a": 1.5}, {}, False),
+        ("is_true", {"a": False, "problem": "no room"}, {}, False),
+        ("found", {"a": []}, {}, False),
+        ("found", {"a": PASSAGES}, {}, True),
+    ],
+)
+def test_a_check_says_what_is_wanting(
+    check: str, output: Output, options: Mapping[str, Any], *, passes: bool
+) -> None:
+    assert (not verdict(check, output, field="a", **options)) == passes
+
+
+def test_questions_are_looked_for_by_the_words_that_say_something() -> None:
+    assert stems_of("What do the documents say about cancelled crossings?") == ["cancell", "cross"]
+    assert stems_of("Go on") == []
+
+
+def test_the_place_that_holds_most_of_the_rare_words_comes_first() -> None:
+    hits = [
+        Hit("a.md", 1, "a crossing"),
+        Hit("a.md", 9, "another crossing"),
+        Hit("b.md", 4, "the crossing was cancelled"),
+        Hit("b.md", 5, "by fog"),
+    ]
+    best, *rest = ranked_spots(hits, ["cross", "cancell", "fog"])
+    assert best[:3] == ("b.md", 4, 5)
+    assert [spot[:3] for spot in rest] == [("a.md", 1, 1), ("a.md", 9, 9)]
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (CallEnd(ok=True, content="fine"), ("", "")),
+        (
+            CallEnd(ok=False, content='{"reason": "user_rejected", "message": "No."}'),
+            ("user_rejected", "No."),
+        ),
+        (CallEnd(ok=False, content="it  broke"), ("", "it broke")),
+        (CallEnd(ok=False, content="[1]"), ("", "[1]")),
+    ],
+)
+def test_why_a_call_was_not_done_is_read_from_its_end(end: CallEnd, told: tuple[str, str]) -> None:
+    assert why_not(end) == told
