@@ -100,6 +100,17 @@ async def test_a_language_that_is_not_read_is_said_to_be_unchecked(bench: Bench)
     assert "not checked" in finished.content
 
 
+@pytest.mark.promise("MUT-3")
+@pytest.mark.parametrize("lengthy", ["_X = " + "1+" * 25_000 + "1\n", "_X = " + "-" * 25_000 + "1\n"])
+async def test_code_that_the_check_fails_at_is_no_refactor(bench: Bench, lengthy: str) -> None:
+    (bench.root / "sums.py").write_text(BEFORE + lengthy)
+    await ready(bench)
+    edit = {"path": "sums.py", "edits": [{"search": "s = 0", "replace": "s = 1"}]}
+    assert (await bench.call("edit", **edit, mutation_class="AST_REFACTOR")).status == "ok"
+    assert prepared(bench).mutation_class == "INTENT_EVOLUTION"
+    assert prepared(bench).mutation_problem.startswith("declared a refactor, but ")
+
+
 async def test_a_private_name_that_another_file_uses_cannot_go(bench: Bench) -> None:
     (bench.root / "other.py").write_text("from sums import _sum\n")
     await ready(bench)

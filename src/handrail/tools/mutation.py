@@ -64,7 +64,7 @@ async def classify(declared: Sequence[str], edits: Sequence["FileEdit"], workspa
         return _flagged("not all changes of the answer were declared so")
     said = await _checked(edits)
     if said is None:
-        return _unchecked("the check came to no end")
+        return _flagged("the check came to no end")
     if said["verdict"] == "unchecked":
         return _unchecked(said["why"])
     why = said["why"] or await _elsewhere(said["elsewhere"], edits, workspace)
@@ -82,7 +82,7 @@ def _unchecked(why: str) -> Classified:
 async def _checked(edits: Sequence["FileEdit"]) -> dict[str, Any] | None:
     """What the program says of the files; None where it says nothing."""
     if sum(len(each.old or b"") + len(each.new or b"") for each in edits) > MOST_BYTES:
-        return {"verdict": "unchecked", "why": "the files are too large"}
+        return {"verdict": "flagged", "why": "the files are too large to be checked"}
     files = []
     for each in edits:
         if each.destination and each.destination != each.path:

@@ -1,6 +1,7 @@
 """The door: a change that is said to be a refactor, and what can be said of that."""
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -10,6 +11,11 @@ from handrail.changes.mutation.renames import Side
 PYTHON = (".py", ".pyi")
 JAVASCRIPT = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 PROSE = (".md", ".rst")
+READS_NAMES = re.compile(
+    r"__dict__|vars\(|asdict\(|__getattr|__setattr|\.__(?:qual)?name__|\b(?:pickle|shelve)\b"
+    r"|\b(?:get|set|has|del)attr\([^,()]+,\s*(?![\"'])|\b(?:attrgetter|methodcaller)\("
+)
+"""Python that reads names as texts, which are not known before it runs."""
 
 
 class Version(NamedTuple):
@@ -40,7 +46,7 @@ def check_refactor(files: Sequence[Version]) -> Checked:
     except SyntaxError as error:
         return Checked("flagged", f"it cannot be parsed: {error.msg}")
     except RecursionError:
-        return Checked("unchecked", "it is nested too deeply")
+        return Checked("flagged", "it is nested too deeply to be checked")
     if found.why:
         return Checked("flagged", found.why)
     if unknown:
@@ -65,7 +71,7 @@ def _side(path: str, text: str) -> Side:
 
         tree, types = read_python(path, text)
         # Who reads an object's names as text sees private ones too.
-        seen = any(word in text for word in ("__dict__", "vars(", "asdict(", "__getattr", "__setattr"))
+        seen = READS_NAMES.search(text) is not None
         return Side(tree, types, (lambda _: False) if seen else is_private, has_receivers=True)
     from handrail.changes.mutation.javascript import read_javascript
 

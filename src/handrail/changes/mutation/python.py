@@ -90,13 +90,15 @@ class _Reader(Expressions):
 
     # Statements
 
-    def _body(self, statements: list[ast.stmt], *, docstring: bool = True) -> list[Node]:
-        if statements and docstring and not self._hints_read and _is_text(statements[0]):
-            statements = statements[1:]
-        return [node for one in statements for node in self._statement(one)]
+    def _body(self, statements: list[ast.stmt], *, plain: bool = True) -> list[Node]:
+        """What is done, with the docstring where something reads it, as a decorator may."""
+        first = statements[0] if statements and _is_text(statements[0]) else None
+        nodes = [node for one in statements[1 if first else 0 :] for node in self._statement(one)]
+        read = first and (self._hints_read or not plain)
+        return [Node("docstring", text=ast.unparse(first)), *nodes] if first and read else nodes
 
     def _block(self, statements: list[ast.stmt]) -> Node:
-        return block(*self._body(statements, docstring=False)) if statements else EMPTY
+        return block(*(node for one in statements for node in self._statement(one))) if statements else EMPTY
 
     def _statement(self, one: ast.stmt) -> list[Node]:
         found = self._defining(one)
@@ -271,7 +273,7 @@ class _Reader(Expressions):
         if isinstance(one, ast.Lambda):
             body = [Node("return", (self._expression(one.body),))]
         else:
-            body = self._body(one.body, docstring=plain)
+            body = self._body(one.body, plain=plain)
         self._scope, self._path = outer, kept_path
         flags = "async" if isinstance(one, ast.AsyncFunctionDef) else ""
         flags += " generator" if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in found) else ""
@@ -319,7 +321,7 @@ class _Reader(Expressions):
         self._kept_fields = bool(one.bases or one.keywords or one.decorator_list)
         self._scope = scope
         kept_path, self._path = self._path, [*self._path, one.name]
-        body = block(*self._body(one.body, docstring=not one.decorator_list))
+        body = block(*self._body(one.body, plain=not one.decorator_list))
         self._scope, self._kept_fields, self._path = outer, kept, kept_path
         parts = (Node("heritage", tuple(heritage)), Node("decorators", decorators), body)
         if target.kind == "member":
