@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from handrail.policy.commands.script import Target, Word
-from handrail.tools.shell_tree import Beyond, word
+from handrail.tools.shell_tree import Beyond, inner, word
 
 Node = Mapping[str, Any]
 
@@ -58,7 +58,7 @@ class _Walk:
             for redirect in node.get("Redirs", ()):
                 yield from self._redirect(redirect)
             folder = self._folder
-            for each in node.values():
+            for each in inner(node):
                 yield from self.targets(each)
             self._folder = folder if node.get("Type") == "Subshell" else self._folder
 

@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from handrail.tools.shell_tree import Beyond, word
+from handrail.tools.shell_tree import Beyond, inner, word
 
 Node = Mapping[str, Any]
 BEFORE = frozenset({"builtin", "command", "env", "exec", "nohup", "sudo", "time"})
@@ -23,7 +23,7 @@ def _calls(node: Any) -> Iterator[tuple[str, ...]]:
     elif isinstance(node, dict):
         if node.get("Type") == "CallExpr" and (words := _plain(node.get("Args", ()))):
             yield (posixpath.basename(words[0]), *words[1:])
-        for each in node.values():
+        for each in inner(node):
             yield from _calls(each)
 
 

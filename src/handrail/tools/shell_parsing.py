@@ -2,13 +2,14 @@
 
 import json
 import os
-import signal
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from threading import Timer
 from typing import Any, TypeVar
 
 from handrail.policy.commands.script import Script, unreadable
@@ -23,6 +24,7 @@ OPTIONS = ("--to-json", "--language-dialect=bash")
 QUICKER = {"GOMAXPROCS": "1", "GOGC": "off"}
 """It is a Go program that ends before its second thread or its collector would be of use."""
 MOST_KEPT = 256
+CHUNK = 1 << 16
 Found = TypeVar("Found")
 
 
@@ -80,16 +82,43 @@ def _tree(text: str, program: str) -> dict[str, Any]:
         cwd="/",
         env=QUICKER,
     ) as process:
-        # A wait with a deadline looks for the end every now and then; one without is told of it at once.
-        late = Timer(SECONDS, process.kill)
-        late.start()
         try:
-            output, _ = process.communicate(text.encode())
-        finally:
-            late.cancel()
-    if process.returncode == -signal.SIGKILL:
-        raise subprocess.TimeoutExpired(program, SECONDS)
+            output = _answer(process, text.encode())
+        except BaseException:
+            process.kill()
+            raise
     if process.returncode:
         raise NotBash
     tree: dict[str, Any] = json.loads(output)
     return tree
+
+
+def _answer(process: subprocess.Popen[bytes], question: bytes) -> bytes:
+    """All that the program prints.
+
+    Not `communicate`: with a deadline, that looks for the end only every now and then.
+    """
+    if process.stdin is None or process.stdout is None:
+        raise ValueError("the program has no pipes")
+    given, printed = process.stdin.fileno(), process.stdout.fileno()
+    os.set_blocking(given, False)
+    deadline = time.monotonic() + SECONDS
+    ready = select.poll()
+    ready.register(printed, select.POLLIN)
+    ready.register(given, select.POLLOUT)
+    output = bytearray()
+    while found := ready.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        for number, _ in found:
+            if number == printed:
+                chunk = os.read(printed, CHUNK)
+                if not chunk:
+                    return bytes(output)
+                output += chunk
+            else:
+                with suppress(BrokenPipeError):
+                    question = question[os.write(given, question) :]
+                    if question:
+                        continue
+                ready.unregister(given)
+                process.stdin.close()
+    raise subprocess.TimeoutExpired(process.args, SECONDS)

@@ -13,6 +13,7 @@ Node = Mapping[str, Any]
 POSITIONS = frozenset(
     ("Pos", "End", "Position", "ValuePos", "ValueEnd", "Left", "Right", "OpPos", "Semicolon")
 )
+NOT_READ = POSITIONS | {"Type", "Value", "Op"}
 JOINS = ("&&", "||", "|")
 REDIRECTS = {
     ("2", ">&", "1"): "2>&1",
@@ -166,6 +167,11 @@ def is_pattern(text: str, bare: str) -> bool:
     if text != bare or not PATTERN.fullmatch(text):
         raise Beyond("a pattern with quotes or odd characters in it")
     return True
+
+
+def inner(node: Node) -> Iterator[Any]:
+    """What is inside a node, without where it stands in the text, which is most of a tree."""
+    return (each for name, each in node.items() if name not in NOT_READ)
 
 
 def only(node: Node, known: Collection[str]) -> None:
