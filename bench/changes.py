@@ -17,13 +17,13 @@ from handrail.changes.change_set import ChangeSet, FileEdit
 from handrail.changes.rewind import plan_rewind
 from handrail.changes.rollback import back, plan_back
 from handrail.changes.trace.file import PATH as TRACE
-from handrail.changes.trace.writing import INTENTS
 from handrail.protocol.events import SessionStarted
 from handrail.sessions.changes import changes_of
 from handrail.sessions.handle import Session
 from handrail.storage.recovery import open_log
 from handrail.workspace.files import Workspace
 from handrail.workspace.index import differences, snapshot
+from handrail.workspace.intents.intent_file import FILE as INTENTS
 
 LARGE, MANY_FILES, MANY_SETS = 20_000, 2_000, 1_000
 LONG_TRACE = 10_000
