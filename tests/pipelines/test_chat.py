@@ -25,6 +25,7 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from tests.engine.conversation import call, conversation, run, words
+from tests.models.fake_server import FakeServer, Recorded, Reply, Said, body_for
 from tests.pictures import png
 from tests.tools.hook_programs import program, section
 
@@ -83,6 +84,31 @@ async def test_a_question_about_code_is_planned_loaded_and_answered_in_two_reque
         assert "gone.py: " in asked
         assert talk.app.state(talk.id).files.files["cart.py"].whole
         assert talk.all(RunCompleted)[0].summary == ""
+
+
+@pytest.mark.promise("CHAT-1")
+async def test_what_is_sent_to_a_server_has_the_files_and_no_tools(cart: Path) -> None:
+    def answer(request: Recorded) -> Reply:
+        told = request.json["messages"][-1]["content"]
+        planned = {"patterns": ["cart.py"], "urls": [], "mentions": [], "todos": []}
+        text = json.dumps(planned if "Output of look" in told else {"summary": "It adds."})
+        return Reply(body_for(request.path, Said(text=tuple(text))))
+
+    with FakeServer(answer) as server:
+        settings = f'[connections.mine]\nbase_url = "{server.url}/v1"\n'
+        async with conversation(cart, None, settings=settings, model="mine/m") as talk:
+            await talk.turn("hi")
+            assert len(chats(server)) == 1
+            assert (await talk.turn(QUESTION)).reason == "answered"
+            assert talk.all(Answered)[-1].text == "It adds."
+        greeted, planned, answered = chats(server)
+        assert all("tools" not in request.json for request in (greeted, planned, answered))
+        assert f"cart.py [hash: {hash_of(CART)}" in json.dumps(answered.json)
+        assert "return sum(items)" not in json.dumps(planned.json)
+
+
+def chats(server: FakeServer) -> list[Recorded]:
+    return [request for request in server.requests if request.path.endswith("/chat/completions")]
 
 
 async def test_a_name_is_searched_for_and_its_file_read(cart: Path) -> None:

@@ -26,7 +26,7 @@ from handrail.protocol.structured import CONTINUE, NextStep, StructuredAnswer
 TEXTS = {"type": "array", "items": {"type": "string"}}
 OPENED = re.compile(r"\s*(?:<response>\s*)?(?:```\w*\s*)?\{")
 MAY_OPEN = re.compile(r"\s*(?:<\w{0,8}>?\s*)?(?:`{0,3}\w{0,8}\s*)?")
-OPENS_LATE = re.compile(r"^(?:```json\b|\{\s*\"|<response>)", re.MULTILINE)
+MAY_OPEN_LATE = re.compile(r"^(?:```json\b|\{|<response>)", re.MULTILINE)
 
 
 def _object(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class StructuredReader:
         self._written: list[str] = []
         self._start = ""
         self._json: StreamedJson | None = None
-        self._prose = self._told_any = False
+        self._prose = self._late = self._told_any = False
         self.shown = ""
 
     def feed(self, piece: str) -> str:
@@ -143,8 +143,10 @@ class StructuredReader:
 
     def _prose_words(self, piece: str) -> str:
         """Words around the object are not the answer: they show only as long as none has begun."""
-        late = OPENS_LATE.search(self._start)
-        return "" if late else piece
+        if not self._late:
+            line = self._start.rfind("\n", 0, len(self._start) - len(piece)) + 1
+            self._late = bool(MAY_OPEN_LATE.search(self._start, line))
+        return "" if self._late else piece
 
     def _told(self, words: Words) -> str:
         """The words, with the mark of a heading or the space between two parts before the first of them."""
@@ -165,7 +167,7 @@ class StructuredReader:
         if reason != "stop":
             return self._unread(written, f"it was cut off ({reason})")
         talking = "changes" not in self._schema["properties"]
-        if talking and self._prose and not OPENS_LATE.search(written):
+        if talking and self._prose and '"summary"' not in written:
             answer = StructuredAnswer(summary=written.strip())  # words are all that was asked for
             return Structured(answer, written)
         value, problems = shaped(written, self._schema)
@@ -177,10 +179,19 @@ class StructuredReader:
             first = error.errors(include_url=False, include_input=False)[0]
             return self._unread(written, f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}")
         answer = only_said(answer) if talking else going_on(answer)
+        return Structured(
+            answer, "\n\n".join(part for part in (*self._all_words(answer), *offered(answer)) if part)
+        )
+
+    def _all_words(self, answer: StructuredAnswer) -> tuple[str, ...]:
+        """All words of the answer, what was shown before everything else, in whichever order it came."""
         words = said(answer)
-        # What was shown stays as it is, in whichever order it came.
-        words = words if words.startswith(self.shown) else self.shown
-        return Structured(answer, "\n\n".join(part for part in (words, *offered(answer)) if part))
+        if words.startswith(self.shown):
+            return (words,)
+        texts = [answer.summary, *(section.text for section in answer.sections)]
+        return (
+            (self.shown,) if all(text in self.shown for text in texts) else (self.shown.rstrip("\n"), words)
+        )
 
     def _unread(self, written: str, *problems: str) -> Structured:
         return Structured(None, self.shown or written, problems)

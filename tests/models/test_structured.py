@@ -1,0 +1,121 @@
+"""Structured answers: words while they come, whole or nothing at their end."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from handrail.models.structured import StructuredReader, offered, said, schema_of
+from handrail.protocol.structured import CONTINUE, StructuredAnswer
+
+ANSWER: dict[str, Any] = {
+    "summary": 'It "adds" \\ größer \U0001f600, {"a": [1]}.\n\n- one\n- two',
+    "sections": [{"title": "How", "text": "a\tb\n```py\nx = {}\n```"}, {"title": "", "text": "c"}],
+    "todos": [{"text": "first", "done": True}, {"text": "second", "done": False}],
+    "changes": [{"form": "create", "path": "a.py", "text": "hidden = {'k': 1}\n"}],
+    "commands": ["echo 'a b'", "ls"],
+    "next_steps": [{"label": "Say more", "input": "Say more."}],
+}
+WORDS = (
+    'It "adds" \\ größer \U0001f600, {"a": [1]}.\n\n- one\n- two\n\n### How\n\na\tb\n```py\nx = {}\n```\n\nc'
+)
+WRAPPERS = ("{}", "```json\n{}\n```", "<response>{}</response>", "\n  {}\n", "```\n{}\n```")
+
+
+def read(text: str, dice: random.Random, *, changing: bool = True) -> tuple[str, StructuredReader]:
+    """What was shown of an answer that came in pieces of any size."""
+    reader, shown, at = StructuredReader(schema_of(changing=changing)), "", 0
+    while at < len(text):
+        size = dice.randint(1, 9)
+        shown += reader.feed(text[at : at + size])
+        at += size
+    return shown, reader
+
+
+@pytest.mark.promise("CHAT-2")
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_summary_and_sections_show_as_they_come_and_nothing_else(wrapper: str, escaped: bool) -> None:
+    dice = random.Random(1)
+    text = wrapper.replace("{}", json.dumps(ANSWER, ensure_ascii=escaped))
+    for _ in range(20):
+        shown, reader = read(text, dice)
+        assert shown == WORDS
+        whole = reader.end("stop")
+        assert whole.value
+        assert whole.text == "\n\n".join([WORDS, *offered(whole.value)])
+        assert whole.value.changes == tuple(ANSWER["changes"])
+        assert [step.input for step in whole.value.next_steps] == [CONTINUE, "Say more."]
+
+
+@pytest.mark.promise("CHAT-3")
+def test_an_answer_cut_anywhere_is_words_that_came_and_nothing_to_use() -> None:
+    dice, text = random.Random(2), json.dumps(ANSWER)
+    for end in range(1, len(text)):
+        shown, reader = read(text[:end], dice)
+        assert WORDS.startswith(shown)
+        for reason in ("stop", "length"):
+            assert reader.end(reason).value is None
+
+
+@pytest.mark.promise("CHAT-3")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"summary": 3, "sections": "x"}',
+        '{"summary": "a"} {"summary": "b"}',
+        '{"sections": []}',
+        '{"summary": "a", "changes": [{"form": "run", "path": "x"}]}',
+        '{"summary": "a", "summary": "b"}',
+        "no object",
+        "",
+    ],
+)
+def test_what_does_not_have_the_form_is_not_used(text: str) -> None:
+    _, reader = read(text, random.Random(3))
+    whole = reader.end("stop")
+    assert whole.value is None
+    assert whole.problems
+
+
+@pytest.mark.promise("CHAT-2")
+def test_whatever_the_order_of_its_parts_the_words_in_the_log_begin_with_those_shown() -> None:
+    dice = random.Random(4)
+    for _ in range(50):
+        names = dice.sample(list(ANSWER), len(ANSWER))
+        shown, reader = read(json.dumps({name: ANSWER[name] for name in names}), dice)
+        whole = reader.end("stop")
+        assert whole.value
+        assert whole.text.startswith(shown)
+        assert whole.text.endswith("\n\n".join(offered(whole.value)))
+
+
+@pytest.mark.promise("CHAT-4")
+def test_to_who_only_asks_a_change_is_something_to_ask_for_next() -> None:
+    _, reader = read(json.dumps(ANSWER), random.Random(5), changing=False)
+    value = reader.end("stop").value
+    assert value
+    assert (value.changes, value.todos) == ((), ())
+    assert value.next_steps[-1].input == "Make the change that you described: a.py"
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello!", "Use `{}` for that.\n\n```py\nx = {1: 2}\n```", 'Like this:\n{"a": 1}\nand so on.']
+)
+def test_words_without_the_form_are_an_answer_where_nothing_is_to_be_changed(text: str) -> None:
+    shown, reader = read(text, random.Random(6), changing=False)
+    whole = reader.end("stop")
+    assert text.startswith(shown)
+    assert whole.text == text
+    assert whole.value == StructuredAnswer(summary=text)
+
+
+def test_words_around_the_object_are_not_the_answer() -> None:
+    text = "Sure, here it is:\n" + json.dumps({"summary": "It adds."})
+    shown, reader = read(text, random.Random(7), changing=False)
+    whole = reader.end("stop")
+    assert "summary" not in shown
+    assert whole.value
+    assert said(whole.value) == "It adds."
+    assert whole.text == "Sure, here it is:\n\nIt adds."
