@@ -151,6 +151,7 @@ class App:
         self.images = UserImages(log, workspace, environ)
         self.answerers = Answerers(loaded, places, environ, options.model, workspace.root)
         self._sandbox = Sandbox(places.data)
+        self._sandbox.tidy(workspace.root)
         self.agents = AgentFolders(places, workspace.root, trusted=options.trust)
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         self.turns = Turns(

@@ -1,12 +1,13 @@
 """Folders that last as long as one command, and facts that are good for a day."""
 
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from handrail.config.places import make_private
@@ -35,14 +36,34 @@ def remove_scratch(folder: Path) -> None:
 
 
 def remove_empty(paths: Iterable[str]) -> None:
-    """Remove those of the files and folders that hold nothing."""
+    """Remove those of the folders that hold nothing, and of the empty files that nobody may write."""
     for path in paths:
         with suppress(OSError):
             found = os.lstat(path)
             if stat.S_ISDIR(found.st_mode):
                 os.rmdir(path)
-            elif stat.S_ISREG(found.st_mode) and not found.st_size:
+            elif stat.S_ISREG(found.st_mode) and not found.st_size and not found.st_mode & 0o222:
                 os.unlink(path)
+
+
+@contextmanager
+def in_use(file: Path) -> Iterator[None]:
+    """Whoever asks `is_used` of this file is told so until the block ends, or this process does."""
+    with file.open("a") as opened:
+        fcntl.flock(opened, fcntl.LOCK_SH)
+        yield
+
+
+def is_used(file: Path) -> bool:
+    """Whether a process is in a block of `in_use`."""
+    try:
+        with file.open("rb") as opened:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _open_up(folder: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail.protocol.events import ToolFinished
+from handrail.storage.scratch import in_use
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from tests.tools.calls import Bench
@@ -151,3 +152,30 @@ def shadow(root: Path) -> None:
 def init(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["git", "-C", str(folder), "init", "-q", "-b", "main"], check=True, timeout=30)
+
+
+async def test_what_a_killed_command_left_to_be_mounted_on_is_removed_when_nobody_uses_it(
+    tmp_path: Path,
+) -> None:
+    workspace, data = tmp_path / "shop", tmp_path / "data"
+    (workspace / ".handrail").mkdir(parents=True)
+    (workspace / ".orchestration").mkdir()
+    (workspace / ".orchestration" / "active_intents.yaml").write_text("intents:\n")
+    (workspace / ".intentignore").touch(0o444)
+    data.mkdir()
+    sandbox = Sandbox(data)
+
+    with in_use(data / "sandbox.lock"):
+        sandbox.tidy(workspace)
+        assert (workspace / ".handrail").is_dir()
+    sandbox.tidy(workspace)
+
+    assert sorted(os.listdir(workspace)) == [".orchestration"]
+
+
+async def test_an_empty_file_of_the_users_stays(tmp_path: Path) -> None:
+    (tmp_path / ".intentignore").touch(0o644)
+
+    Sandbox(tmp_path).tidy(tmp_path)
+
+    assert (tmp_path / ".intentignore").exists()

@@ -128,9 +128,14 @@ def unread(ground: Ground) -> tuple[str, ...]:
 
 def absent(ground: Ground) -> tuple[str, ...]:
     """What of Handrail's the workspace does not have, and a command is not to make: folders, then files."""
-    root = os.path.realpath(ground.workspace)
-    wanted = (f"{root}/{name}" for name in (*STATE_FOLDERS, *STATE_FILES))
-    return tuple(path for path in wanted if not os.path.lexists(path)) if os.access(root, os.W_OK) else ()
+    wanted = ours(ground.workspace) if os.access(ground.workspace, os.W_OK) else ()
+    return tuple(path for path in wanted if not os.path.lexists(path))
+
+
+def ours(workspace: Path) -> tuple[str, ...]:
+    """Where Handrail keeps things in a workspace: folders, then files."""
+    root = os.path.realpath(workspace)
+    return tuple(f"{root}/{name}" for name in (*STATE_FOLDERS, *STATE_FILES))
 
 
 def needed(ground: Ground) -> tuple[str, ...]:

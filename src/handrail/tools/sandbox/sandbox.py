@@ -12,11 +12,19 @@ import anyio
 from pydantic import ValidationError
 
 from handrail import __version__
-from handrail.storage.scratch import make_scratch, recall, remember, remove_empty, remove_scratch
+from handrail.storage.scratch import (
+    in_use,
+    is_used,
+    make_scratch,
+    recall,
+    remember,
+    remove_empty,
+    remove_scratch,
+)
 from handrail.tools.sandbox import bubblewrap, landlock
 from handrail.tools.sandbox.cgroup import Group, Wall, group
 from handrail.tools.sandbox.limits import PROCESSES, most_memory
-from handrail.tools.sandbox.places import Ground, absent, environment
+from handrail.tools.sandbox.places import Ground, absent, environment, ours
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.watchdog import NOT_WATCHED, Bounds
 
@@ -45,9 +53,16 @@ class Sandbox:
     ) -> None:
         """`wall` is the most that a command may take; left out, a share of this machine."""
         self._file = kept_in / "sandbox.json" if kept_in else None
+        self._lock = kept_in / "sandbox.lock" if kept_in else None
         self._found = found
         self._wall = wall or Wall(most_memory(), PROCESSES)
         self._looking: anyio.Lock | None = None
+
+    def tidy(self, workspace: Path) -> None:
+        """Remove what bubblewrap made for commands of a process that was killed."""
+        left = [path for path in ours(workspace) if os.path.lexists(path)]
+        if left and self._lock and not is_used(self._lock):
+            remove_empty(left)
 
     async def protection(self) -> Protection:
         """What is given here."""
@@ -89,11 +104,12 @@ class Sandbox:
                 processes = self._wall.processes if found.processes and not found.walled else 0
                 wrapped = bubblewrap.confined(program, words, ground, network=network, processes=processes)
                 made = absent(ground)
-                try:
-                    yield Confined(wrapped, environment(ground.environ, bubblewrap.TEMP))
-                finally:
-                    # What bubblewrap mounts something on has to be there, so it made these.
-                    remove_empty(made)
+                with in_use(self._lock) if made and self._lock else nullcontext():
+                    try:
+                        yield Confined(wrapped, environment(ground.environ, bubblewrap.TEMP))
+                    finally:
+                        # What bubblewrap mounts something on has to be there, so it made these.
+                        remove_empty(made)
             case "Landlock":
                 temp = make_scratch()
                 try:
