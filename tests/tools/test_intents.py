@@ -14,6 +14,8 @@ from handrail.protocol.events import (
     OverlapSettled,
     ToolFinished,
 )
+from handrail.protocol.ids import new_id
+from handrail.protocol.values import ToolCall
 from handrail.sessions.handle import Session
 from handrail.sessions.workspace_events import intent_history, read_workspace
 from handrail.tools.sandbox.protection import Protection
@@ -22,6 +24,7 @@ from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents.intent_file import FILE, IntentFile
 from tests.tools.calls import Bench, open_bench
+from tests.tools.hook_programs import hook
 
 pytestmark = pytest.mark.anyio
 
@@ -339,6 +342,41 @@ async def test_what_stays_in_scope_is_done_and_belongs_to_the_intent(
     assert (await bench.call(tool, **arguments)).status == "ok"
     changes = [each for each in bench.events() if isinstance(each, ChangePrepared)]
     assert {change.intent_id for change in changes} <= {"CART"}
+
+
+@pytest.mark.promise("INTENT-4")
+async def test_what_a_hook_makes_of_a_call_stays_in_scope_too(tmp_path: Path) -> None:
+    away = hook(
+        tmp_path / "mine",
+        "before_tool",
+        'say(arguments={"path": "docs/n.md", "text": "y\\n"})',
+        match=("write",),
+    )
+    bench = bound(tmp_path, mode="auto", hooks=[away])
+    await select(bench)
+    assert reason(await bench.call("write", path="src/n.py", text="y\n")) == "scope_violation"
+    assert not (bench.root / "docs/n.md").exists()
+    bench.close()
+
+
+@pytest.mark.promise("INTENT-4")
+async def test_a_command_in_the_background_has_the_same_scope(bench: Bench) -> None:
+    await select(bench)
+    assert reason(await bench.call("run", command="touch docs/n.md", background=True)) == "scope_violation"
+    assert not (bench.root / "docs/n.md").exists()
+
+
+@pytest.mark.promise("INTENT-4")
+async def test_of_changes_in_one_answer_none_is_made_where_one_leaves_the_scope(bench: Bench) -> None:
+    await select(bench)
+    calls = [
+        ToolCall(id=new_id("call"), name="write", arguments={"path": path, "text": "y\n"})
+        for path in ("src/n.py", "docs/n.md")
+    ]
+    await bench.gate.run_all([bench.wanted(call) for call in calls], "t_1")
+    ended = [event for event in bench.events() if isinstance(event, ToolFinished)][-2:]
+    assert [reason(each) for each in ended] == ["other_refused", "scope_violation"]
+    assert not (bench.root / "src/n.py").exists()
 
 
 async def test_a_scope_gives_no_right_to_protected_places(tmp_path: Path) -> None:

@@ -69,6 +69,10 @@ class Tracing:
             found = await self._checked()
         return found._replace(completed=completed, restored=self._count() - before - completed)
 
+    def has(self, path: str) -> bool:
+        """Whether the workspace has such a file."""
+        return self._workspace.exists(path)
+
     def blame(self, path: str) -> list[BlamedLine]:
         """The lines of a file, each with who wrote it; raises PathProblem where there is no text."""
         place = self._workspace.resolve(path)

@@ -66,6 +66,9 @@ def test_blame_tells_intent_and_session_of_lines_and_whose_nobody_knows(folder: 
     beyond = run("trace", "blame", "cart.py:9", cwd=folder)
     assert beyond.returncode == 2
     assert "there is no line 9" in beyond.stderr
+    assert "cart.py has 3 lines: there is no line 0." in run("trace", "blame", "cart.py:0", cwd=folder).stderr
+    cart.rename(folder / "cart:7")
+    assert len(run("trace", "blame", "cart:7", cwd=folder).stdout.splitlines()) == 3
 
 
 @pytest.mark.promise("TRACE-4")

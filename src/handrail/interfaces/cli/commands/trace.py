@@ -22,6 +22,7 @@ from handrail.protocol.errors import UsageProblem
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from handrail.changes.trace.blame import BlamedLine
     from handrail.engine.tracing import Checked, Tracing
 
     Answer = TypeVar("Answer")
@@ -68,17 +69,19 @@ def blame(given: dict[str, Any], /, place: str, as_data: bool) -> None:
     What was moved stays whose it is. `-` is nobody that is known here, such as you.
     """
     name, _, number = place.rpartition(":")
-    wanted = int(number) if name and number.isdecimal() else 0
-    path = name if wanted else place
+    numbered = bool(name) and number.isdecimal()
 
-    async def run(tracing: "Tracing") -> Any:
-        return tracing.blame(path)
+    async def run(tracing: "Tracing") -> "tuple[list[BlamedLine], int | None]":
+        if not numbered or tracing.has(place):  # a file may have a name that ends like that
+            return tracing.blame(place), None
+        return tracing.blame(name), int(number)
 
-    lines = _asked(given, run)
-    if wanted > len(lines) or (name and number == "0"):
-        count = f"{len(lines):,} line{'s' * (len(lines) != 1)}"
-        raise UsageProblem(f"{path} has {count}: there is no line {number}.")
-    lines = [lines[wanted - 1]] if wanted else lines
+    lines, wanted = _asked(given, run)
+    if wanted is not None:
+        if not 1 <= wanted <= len(lines):
+            count = f"{len(lines):,} line{'s' * (len(lines) != 1)}"
+            raise UsageProblem(f"{name} has {count}: there is no line {number}.")
+        lines = [lines[wanted - 1]]
     if as_data:
         for each in lines:
             print(json.dumps(blamed_json(each)))
