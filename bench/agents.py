@@ -80,10 +80,10 @@ class Handrail(Agent):
         return {"HANDRAIL_HOME": str(home)}
 
     def words(self, bed: Bed, task: str) -> list[str]:
-        return ["run", task, "--mode", "edit", "--model", f"fake/{MODEL}"]
+        return ["run", task, "--mode", "edit", "--route", "agent", "--model", f"fake/{MODEL}"]
 
     def chat_words(self, bed: Bed, task: str) -> list[str]:
-        return ["run", task, "--mode", "explore", "--model", f"fake/{MODEL}"]
+        return ["run", task, "--route", "chat", "--model", f"fake/{MODEL}"]
 
     def moves(self, bed: Bed) -> list[Said]:
         edit = {"path": EDITED, "edits": [{"search": BEFORE, "replace": AFTER}]}

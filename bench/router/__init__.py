@@ -1,0 +1,1 @@
+"""Where messages go: sixty of them, and where they should."""
