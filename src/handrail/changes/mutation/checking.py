@@ -76,4 +76,4 @@ def _side(path: str, text: str) -> Side:
     from handrail.changes.mutation.javascript import read_javascript
 
     script = read_javascript(path, text)
-    return Side(script.tree, {}, script.private.__contains__, has_receivers=False)
+    return Side(script.tree, script.types, script.private.__contains__, has_receivers=False)

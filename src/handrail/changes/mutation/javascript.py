@@ -16,6 +16,7 @@ from handrail.changes.mutation.javascript_names import (
     text_of,
 )
 from handrail.changes.mutation.javascript_text import joined_text, string_of
+from handrail.changes.mutation.javascript_types import declared_types
 from handrail.changes.mutation.tree import EMPTY, NOTHING, Binding, Node, assign, block, const
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Script(NamedTuple):
     tree: Node
     private: frozenset[str]
     """Names of members that only the file itself may use."""
+    types: dict[str, str]
+    """Those that it promises to others."""
 
 
 def read_javascript(path: str, text: str) -> Script:
@@ -78,7 +81,8 @@ class _Reader(Functions):
         for one in top:
             self._bind_imports(one)
         body = [node for one in top for node in self._statement(one)]
-        return Script(Node("module", (block(*self._hoisted(body)),)), self._private())
+        tree = Node("module", (block(*self._hoisted(body)),))
+        return Script(tree, self._private(), declared_types(self._root))
 
     def _private(self) -> frozenset[str]:
         found: set[str] = set()
