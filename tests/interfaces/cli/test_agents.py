@@ -1,0 +1,88 @@
+"""`handrail agents`, and an agent in a real terminal."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.cli.program import run, script, terminal
+from tests.pipelines.agents import QUESTION, QUOTE, SMALL, agent, answers, demo
+
+pytestmark = pytest.mark.usefixtures("no_server")
+ENTER, CTRL_D = "\r", "\x04"
+
+
+@pytest.mark.promise("AGENT-7")
+def test_an_agent_is_trusted_run_by_numbers_and_told_of_afterwards(tmp_path: Path) -> None:
+    work = tmp_path / "ferry"
+    work.mkdir()
+    demo(work)
+    model = script(tmp_path, *answers())
+    refused = run("run", f"@report {QUESTION}", "--model", model, cwd=work)
+    assert refused.returncode == 1
+    assert "`handrail trust` lets it be used" in refused.stderr
+    with terminal("trust", cwd=work) as talk:
+        talk.expect("stage 5    write: code write_file")
+        talk.expect("Trust this, as it is now?")
+        talk.type("y" + ENTER)
+        talk.expect("Trusted.")
+        assert talk.end() == 0
+    with terminal("--model", model, "--mode", "edit", cwd=work) as talk:
+        talk.expect("model ")
+        talk.type(f"@report {QUESTION}" + ENTER)
+        talk.expect("1 of 5: analyse")
+        talk.expect("1. Look it up")
+        talk.expect("3. Leave this run")
+        talk.expect("waiting")
+        talk.type("1" + ENTER)
+        talk.expect("2 of 5: gather")
+        talk.expect("wanting")
+        talk.expect("repair 1")
+        talk.expect("5 of 5: write")
+        talk.expect("## Sources")
+        talk.type(CTRL_D)
+        assert talk.end() == 0
+    listed = run("agents", "runs", "report", cwd=work).stdout
+    assert "finished" in listed
+    shown = run("agents", "runs", listed.split()[0], cwd=work).stdout
+    for told in ("analyse (1 of 5)", "1. Look it up", "Quote 1 stands in no passage", QUOTE, "cost"):
+        assert told in shown
+    row = json.loads(run("agents", "runs", "--json", cwd=work).stdout)
+    assert (row["end"], row["stages"][-1]) == ("finished", "write")
+    assert "no run here" in run("agents", "runs", "run_none", cwd=work).stderr
+
+
+@pytest.mark.promise("AGENT-2")
+def test_agents_are_listed_shown_and_checked(tmp_path: Path) -> None:
+    assert "There is no agent yet" in run("agents", cwd=tmp_path).stderr
+    agent(tmp_path)
+    agent(tmp_path, "broken", SMALL.replace('kind = "ask"', 'kind = "ask"\nmodle = "fast"'))
+    rows = [json.loads(line) for line in run("agents", "list", "--json", cwd=tmp_path).stdout.splitlines()]
+    assert {row["agent"]: row["state"] for row in rows} == {"small": "untrusted", "broken": "wrong"}
+    shown = run("agents", "show", "small", "--prompts", cwd=tmp_path).stdout
+    assert "not trusted" in shown
+    assert "Name the topics." in shown
+    assert run("agents", "validate", "small", cwd=tmp_path).returncode == 0
+    wrong = run("agents", "validate", cwd=tmp_path)
+    assert wrong.returncode == 1
+    assert "agents/broken/agent.toml:9: unknown key 'modle'; did you mean 'model'?" in wrong.stdout
+    missing = run("agents", "show", "smal", cwd=tmp_path)
+    assert (missing.returncode, "there are: broken, small" in missing.stderr) == (2, True)
+
+
+def test_a_new_agent_is_yours_or_a_change_of_the_workspace_that_can_be_undone(tmp_path: Path) -> None:
+    made = run("agents", "new", "faq", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    own = Path(os.environ["HANDRAIL_HOME"], "agents", "faq")
+    assert (own / "prompts" / "answer.md").is_file()
+    assert own.stat().st_mode & 0o077 == 0
+    assert "there already" in run("agents", "new", "faq", cwd=tmp_path).stderr
+    assert "route of Handrail's own" in run("agents", "new", "chat", cwd=tmp_path).stderr
+    here = run("agents", "new", "faq", "--here", cwd=tmp_path)
+    assert here.returncode == 0, here.stderr
+    assert (tmp_path / "agents/faq/agent.toml").is_file()
+    assert "hidden" in run("agents", cwd=tmp_path).stdout
+    assert run("agents", "validate", cwd=tmp_path).returncode == 0
+    assert run("undo", cwd=tmp_path).returncode == 0
+    assert not (tmp_path / "agents/faq/agent.toml").exists()
