@@ -1,5 +1,6 @@
 """Lessons in the file that agents read first: entries are added at its end, and nothing is rewritten."""
 
+import re
 import unicodedata
 
 HEADING = "## Lessons"
@@ -13,7 +14,8 @@ MARKS = "#>-*+=|~`_ \t"
 def with_lesson(text: str, lesson: str, context: str, day: str) -> str:
     """The text with one entry more; of a lesson that it has, only the day is added."""
     said, where = one_line(lesson), one_line(context)
-    if any(line.startswith("- ") and f": {said}" in line for line in text.splitlines()):
+    known = re.compile(rf"- [\d-]+: {re.escape(said)}( \(.*\))?")
+    if any(known.fullmatch(line.rstrip()) for line in text.splitlines()):
         entry = f"- {AGAIN} {day} ({said[:WORDS_OF_AGAIN].rstrip()})"
     else:
         entry = f"- {day}: {said}{f' ({where})' if where else ''}"
