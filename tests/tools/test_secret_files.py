@@ -138,3 +138,27 @@ async def test_differences_of_merges_leave_secret_files_out(make_bench: MakeBenc
         finished = await bench.call("run", command=command)
         assert finished.status == "ok", finished.content
         assert VALUE not in finished.content, command
+
+
+async def test_links_below_a_folder_lead_no_search_out_of_the_workspace(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = make_bench("explore", answerable=False)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "f").write_text(f"found {VALUE}\n")
+    for folder in ("a", "b"):
+        (bench.root / folder).mkdir()
+        (bench.root / folder / "f").write_text(f"found inside {folder}\n")
+    (bench.root / "a" / "folder").symlink_to(outside)
+    (bench.root / "a" / "f2").symlink_to(outside / "f")
+    (bench.root / "b" / "f2").write_text("plain\n")
+    for command in (
+        "grep -RIn -e found -e -R .",
+        "grep -nR found a",
+        "grep --dereference-recursive found",
+        "diff -r a b",
+    ):
+        finished = await bench.call("run", command=command)
+        assert "inside a" in finished.content, finished.content
+        assert VALUE not in finished.content, command

@@ -1,162 +1,153 @@
-"""Reading of model output: thinking in tags, and the answer as one value."""
+"""JSON as models write it, read in a fixed order: as it is, in a fence, first in words, repaired.
 
-from collections.abc import AsyncIterable
-from typing import Any, NamedTuple
+What has something left open is cut, whatever else can be said of it: it is never repaired, because closing
+what was left open makes a shorter text look whole.
+"""
 
-from handrail.models.base import (
-    Blocked,
-    CallPart,
-    Finish,
-    Finished,
-    Opaque,
-    Part,
-    RawBytes,
-    Structured,
-    Text,
-    Thinking,
-    UsagePart,
-)
-from handrail.models.sendable import joined
-from handrail.protocol.structured import StructuredAnswer
-from handrail.protocol.values import ToolCall, Usage
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
+FENCE_OPEN = re.compile(r"^[ \t]{0,16}```[\w-]{0,40}[ \t\r]{0,16}\n", re.MULTILINE)
+FENCE_CLOSE = re.compile(r"\n[ \t]{0,16}```[ \t\r]{0,16}(?=\n|\Z)")
+PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
+LETTER = re.compile(r"[a-z0-9]")
+ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
+MOST_REPAIRED = 200_000
+"""Characters that the library is given: its time is not proportional to them."""
 
-class TextReader:
-    """Splits text as it streams: a `<think>` block at the very start is thinking, the rest is text."""
-
-    OPEN, CLOSE = "<think>", "</think>"
-
-    def __init__(self) -> None:
-        self._state = "start"
-        self._held = ""
-
-    def feed(self, piece: str) -> list[Text | Thinking]:
-        """What can be shown now. Bytes that may still become a tag or a whole character are held back."""
-        text = self._held + piece
-        self._held = ""
-        if text and "\ud800" <= text[-1] <= "\udbff":
-            text, self._held = text[:-1], text[-1]
-        parts: list[Text | Thinking] = []
-        if self._state == "start":
-            text = self._at_start(text)
-        if self._state == "thinking":
-            text = self._inside(text, parts)
-        if self._state == "after":
-            text = text.lstrip("\n")
-            self._state = "text" if text else "after"
-        if self._state == "text" and text:
-            parts.append(Text(joined(text)))
-        return parts
-
-    def _at_start(self, text: str) -> str:
-        begun = text.lstrip()
-        if begun.startswith(self.OPEN):
-            self._state = "thinking"
-            return begun.removeprefix(self.OPEN)
-        if self.OPEN.startswith(begun):
-            self._held = text + self._held
-            return ""
-        self._state = "text"
-        return text
-
-    def _inside(self, text: str, parts: list[Text | Thinking]) -> str:
-        thought, tag, rest = text.partition(self.CLOSE)
-        if tag:
-            self._state = "after"
-        else:
-            keep = next((n for n in range(len(self.CLOSE) - 1, 0, -1) if text.endswith(self.CLOSE[:n])), 0)
-            thought, self._held = text[: len(text) - keep], text[len(text) - keep :] + self._held
-        if thought:
-            parts.append(Thinking(joined(thought)))
-        return rest
-
-    def end(self) -> list[Text | Thinking]:
-        """What was held back, now that nothing more comes."""
-        held, self._held = joined(self._held), ""
-        if not held:
-            return []
-        return [Thinking(held) if self._state == "thinking" else Text(held)]
+How = Literal["as_is", "fenced", "first_object", "repaired", "cut", "unreadable"]
 
 
-class Answer(NamedTuple):
-    """A whole answer, or what there was of one: `finish` is None when the provider did not end it."""
+class Read(NamedTuple):
+    """An object, how it was found, and where it was not, why."""
 
-    text: str
-    thinking: str
-    opaque: tuple[dict[str, Any], ...]
-    calls: tuple[ToolCall, ...]
-    blocked: tuple[str, ...]
-    """What can be read of calls that do not count, because the answer breaks off."""
-    usage: Usage
-    finish: Finish | None
-    raw: bytes
-    structured: StructuredAnswer | None = None
-    problems: tuple[str, ...] = ()
-    """Why an answer that should be structured is not."""
+    value: dict[str, Any] | None
+    how: How
+    problem: str = ""
 
 
-class Collector:
-    """Folds parts into an answer; may be asked for it at any moment."""
-
-    def __init__(self) -> None:
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._opaque: list[dict[str, Any]] = []
-        self._calls: list[ToolCall] = []
-        self._blocked: tuple[str, ...] = ()
-        self._usage = Usage()
-        self._finish: Finish | None = None
-        self._raw = bytearray()
-        self._structured: Structured | None = None
-
-    def add(self, part: Part) -> None:
-        match part:
-            case RawBytes(data):
-                self._raw += data
-            case Text(text):
-                self._text.append(text)
-            case Thinking(text):
-                self._thinking.append(text)
-            case Opaque(block):
-                self._opaque.append(block)
-            case CallPart(call):
-                self._calls.append(call)
-            case Blocked(calls):
-                self._blocked = calls
-            case Structured():
-                self._structured, self._text = part, [part.text]
-            case UsagePart(usage):
-                self._usage = usage
-            case Finished(reason):
-                self._finish = reason
-
-    def answer(self) -> Answer:
-        """What has come so far."""
-        return Answer(
-            text="".join(self._text),
-            thinking="".join(self._thinking),
-            opaque=tuple(self._opaque),
-            calls=_blocked_together(self._calls),
-            blocked=self._blocked,
-            usage=self._usage,
-            finish=self._finish,
-            raw=bytes(self._raw),
-            structured=self._structured.value if self._structured else None,
-            problems=self._structured.problems if self._structured else (),
-        )
+class NotJson(ValueError):
+    """Something that parsers let pass and that is not clear; no repair makes it so."""
 
 
-def _blocked_together(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
-    """The calls of an answer; where one of them breaks off, nothing of the answer may have an effect."""
-    if not any(call.read == "cut" for call in calls):
-        return tuple(calls)
-    mark = {"read": "cut", "problem": "the answer breaks off, so none of its calls counts"}
-    return tuple(call.model_copy(update=mark) for call in calls)
+def read_object(text: str) -> Read:
+    """The one JSON object in a text."""
+    text = text.strip()
+    if isinstance(value := parsed(text), dict):
+        return Read(value, "as_is")
+    if isinstance(value, str) and isinstance(inner := parsed(value), dict):
+        return Read(inner, "as_is")
+    blocks = fenced(text)
+    if len(blocks) == 1 and isinstance(value := parsed(blocks[0]), dict):
+        return Read(value, "fenced")
+    start = text.find("{")
+    if start < 0:
+        return Read(None, "unreadable", "it is not a JSON object")
+    # Only the first brace counts: an inner object of a broken outer one would be a guess.
+    try:
+        decoder = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_without_doubles)
+        value, end = decoder.raw_decode(text, start)
+    except NotJson as error:
+        return Read(None, "unreadable", str(error))
+    except (ValueError, RecursionError) as error:
+        return _repaired(text[start:], f"it is not valid JSON: {error}")
+    if "{" in text[end:]:
+        return Read(None, "unreadable", "it holds more than one JSON object")
+    return Read(value, "first_object")
 
 
-async def collect(parts: AsyncIterable[Part]) -> Answer:
-    """The whole answer of a stream."""
-    collector = Collector()
-    async for part in parts:
-        collector.add(part)
-    return collector.answer()
+def _repaired(text: str, problem: str) -> Read:
+    end = _end(text)
+    if end is None:
+        return Read(None, "cut", "the answer was cut: something in it was opened and not closed")
+    if "{" in text[end:]:
+        return Read(None, "unreadable", "it holds more than one JSON object")
+    if end > MOST_REPAIRED:
+        return Read(None, "unreadable", problem)
+    from json_repair import loads  # imported here: the last resort, and slow to import
+
+    try:
+        value = loads(text[:end], skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return Read(None, "unreadable", problem)
+    if not isinstance(value, dict) or not value or _letters(text[:end]) != _letters(json.dumps(value)):
+        return Read(None, "unreadable", problem)
+    if not all(_stands_in(text[:end], each) for each in _texts(value)):
+        return Read(None, "unreadable", problem)
+    return Read(value, "repaired")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a value, without the names of its fields."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)
+
+
+def _stands_in(written: str, text: str) -> bool:
+    """Whether a text is in the answer from quote to quote: a repair may not leave out a comma or a break."""
+    escaped = json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+    said = {text, *escaped, *(each.replace('\\"', '"').replace("'", "\\'") for each in escaped)}
+    said |= {each.replace('\\"', '"') for each in escaped}
+    return not text or any(f"{quote}{each}{quote}" in written for quote in "\"'" for each in said)
+
+
+def _letters(text: str) -> list[str]:
+    """What must be the same before and after a repair, so that nothing is dropped or made up."""
+    return LETTER.findall(ESCAPED.sub("", text.replace("None", "null")).lower())
+
+
+def _end(text: str) -> int | None:
+    """Where the object ends that the text begins with; None where it does not."""
+    depth = 0
+    for found in PARTS.finditer(text):
+        match found[0]:
+            case '"':
+                return None  # a string that does not end
+            case "{" | "[":
+                depth += 1
+            case "}" | "]":
+                depth -= 1
+                if depth == 0:
+                    return found.end()
+    return None
+
+
+def parsed(text: str) -> Any:
+    """The JSON value that the text is; None when it is none."""
+    try:
+        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_without_doubles)
+    except (ValueError, RecursionError):
+        return None
+
+
+def fenced(text: str) -> list[str]:
+    """What stands in the fences of a text."""
+    blocks = []
+    at = 0
+    while opened := FENCE_OPEN.search(text, at):
+        closed = FENCE_CLOSE.search(text, opened.end() - 1)
+        if closed is None:
+            break
+        blocks.append(text[opened.end() : closed.start()])
+        at = closed.end()
+    return blocks
+
+
+def _refuse(constant: str) -> None:
+    raise NotJson(f"{constant} is not JSON")
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise NotJson("a key stands twice in one object")
+    return values

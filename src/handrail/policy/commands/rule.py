@@ -78,6 +78,8 @@ class Rule(Record):
     """Options of which one has to be there for that; none: they always are."""
     ends_without: frozenset[str]
     """Options with which they cannot be."""
+    milder: dict[str, str]
+    """Options in the place of which another stands when it runs unasked."""
     auto: tuple[str, ...]
     ask: tuple[str, ...]
 
@@ -104,13 +106,40 @@ class Rule(Record):
         return Read("", paths, frozenset(seen))
 
     def ended(self, words: Sequence[Word], seen: frozenset[str]) -> tuple[Word, ...]:
-        """The words behind the command with those that are to be last."""
+        """The words behind the command as they run unasked, with those that are to be last."""
+        words = self._milder(words) if seen & self.milder.keys() else words
         if (self.ends_with and not self.ends_with & seen) or self.ends_without & seen:
             return tuple(words)
         split = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
         options = [Word(each) for each in self.ends if each.startswith("-")]
         others = [Word(each) for each in self.ends if not each.startswith("-")]
         return (*words[:split], *options, *words[split:], *others)
+
+    def _milder(self, words: Sequence[Word]) -> list[Word]:
+        told: list[Word] = []
+        left = iter(words)
+        for word in left:
+            if word.text == "--":
+                return [*told, word, *left]
+            if not is_option(word):
+                told.append(word)
+                continue
+            text, takes_next = self._milder_option(word.text)
+            told += [word.changed(text=text), *([next(left)] if takes_next else [])]
+        return told
+
+    def _milder_option(self, text: str) -> tuple[str, bool]:
+        """The option or options of a word, and whether the next word is a value."""
+        if text.startswith("--"):
+            name, sign, _ = text.partition("=")
+            return self.milder.get(name, name) + text[len(name) :], self.options[name].must and not sign
+        letters = "-"
+        for number, letter in enumerate(text[1:], start=2):
+            option = self.options.get(f"-{letter}", Option())
+            letters += self.milder.get(f"-{letter}", f"-{letter}")[1:]
+            if option.kind:
+                return letters + text[number:], option.must and not text[number:]
+        return letters, False
 
     def _words(
         self, words: Sequence[Word], seen: set[str], *, shift: int
@@ -202,7 +231,8 @@ class Rule(Record):
         if word is None:
             raise Unknown(f"`{self.name}` with `{text}` and no value")
         # What looks like an option may be read as one, unless it is plainly a value.
-        if word.text.startswith("-") and option.kind not in ("NUMBER", "MODE", "SOUGHT"):
+        dashed = word.text.startswith("-") and option.kind not in ("NUMBER", "MODE", "SOUGHT")
+        if dashed or word.text == "--":
             raise Unknown(f"`{self.name}` with `{text} {word.text}`")
         if word.pattern:
             return self._argument(word, option.kind)
@@ -235,6 +265,7 @@ def rule(
     ends: str = "",
     ends_with: str = "",
     ends_without: str = "",
+    milder: str = "",
     auto: Sequence[str] = (),
     ask: Sequence[str] = (),
 ) -> Rule:
@@ -260,6 +291,7 @@ def rule(
         ends=tuple(ends.split()),
         ends_with=frozenset(name for name, _ in _options(ends_with)),
         ends_without=frozenset(ends_without.split()),
+        milder={name: other for name, _, other in (each.partition("=") for each in milder.split())},
         auto=tuple(auto),
         ask=tuple(ask),
     )

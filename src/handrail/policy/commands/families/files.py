@@ -103,6 +103,7 @@ RULES = (
         """,
         arguments="PATH PATH",
         reads_only=True,
+        adds="--no-dereference",
         ends=NOT_IN_DIFF,
         auto=("diff a b", "diff -ru a b", "diff --color=never a b"),
         ask=("diff a", "diff --from-file=x a", "diff -l a b"),

@@ -54,6 +54,7 @@ RULES = (
         instead="-e --regexp -f --file",
         reads_only=True,
         ends=f"{NOT_IN_GREP} --exclude-dir=.git",
+        milder="-R=-r --dereference-recursive=--recursive",
         auto=(
             "grep -rn x src",
             "grep x a b",
@@ -70,6 +71,7 @@ RULES = (
             "grep --exclude-from=x -r y",
             "grep --unheard-of x a",
             "grep -D read x a",
+            "grep -e -- a",
         ),
     ),
     rule(
