@@ -1,5 +1,6 @@
 """The example agent on its demo workspace, with a scripted model: pause, breakout, repair, budget."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,41 @@ async def test_a_second_report_takes_the_place_of_the_first(tmp_path: Path) -> N
             done = await talk.turn("1")
             assert done.reason == "answered", done.detail
             assert QUOTE in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.promise("AGENT-1")
+async def test_a_run_goes_on_in_another_process_from_its_pause(tmp_path: Path) -> None:
+    demo(tmp_path)
+    async with conversation(tmp_path, answers(first=GOOD), mode="edit", trust=True) as talk:
+        await talk.turn(f"@report {QUESTION}")
+        session, after = talk.id, talk.app.last_seq(talk.id)
+    async with conversation(
+        tmp_path, answers(first=GOOD), mode="edit", trust=True, session=session, after=after
+    ) as talk:
+        done = await talk.turn("1")
+        assert done.reason == "answered", done.detail
+        assert len(talk.requests) == 1
+    assert QUOTE in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".handrail/config.toml", ".env"])
+async def test_what_is_closed_to_the_model_is_closed_to_an_agent(tmp_path: Path, path: str) -> None:
+    file = demo(tmp_path) / "agents/report/agent.toml"
+    file.write_text(file.read_text().replace('path = "report.md"', f'path = "{path}"'))
+    async with conversation(tmp_path, answers(first=GOOD), mode="auto", trust=True, answerable=False) as talk:
+        await talk.turn(f"@report {QUESTION}")
+        done = await talk.turn("1")
+        assert done.reason == "failed"
+        assert "written is not true" in done.detail
+        assert not (tmp_path / path).exists()
+
+
+async def test_a_paused_run_whose_agent_is_gone_can_be_left(tmp_path: Path) -> None:
+    demo(tmp_path)
+    async with conversation(tmp_path, answers(), mode="edit", trust=True) as talk:
+        await talk.turn(f"@report {QUESTION}")
+        shutil.rmtree(tmp_path / "agents")
+        assert (await talk.turn("3")).reason == "waiting"
+        assert (await talk.turn("1")).reason == "answered"
+        assert talk.all(RunBrokenOff)
+        assert talk.app.state(talk.id).paused is None

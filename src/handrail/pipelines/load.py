@@ -73,6 +73,10 @@ class AgentFolders:
             agents = [name for name in names if is_agent(folder / name)]
             yield from (Found(name, folder / name, where) for name in agents[:MOST_AGENTS])
 
+    def names(self) -> list[str]:
+        """The names under which agents can be called."""
+        return [found.slug for found in self.all() if self.find(found.slug)]
+
     def load(self, found: "Found") -> "Agent":
         """The agent as its files are now; raises ConfigProblem with all that is wrong."""
         from handrail.pipelines.agent_definition import defined

@@ -24,6 +24,17 @@ def test_a_name_with_a_space_is_quoted_so_that_it_is_one_mention(tmp_path: Path)
     assert offered(tmp_path, 'see @"name wi') == [completed]
 
 
+def test_an_agent_is_offered_where_it_can_be_called_at_the_start_of_a_message(tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    completer = MessageCompleter(tmp_path, {}, lambda: ["report", "faq", "report"])
+
+    def texts(typed: str) -> list[str]:
+        return [each.text for each in completer.get_completions(Document(typed), CompleteEvent())]
+
+    assert texts("@rep") == ["report", "reports/"]
+    assert texts("see @rep") == ["reports/"]
+
+
 def test_a_folder_with_a_space_is_gone_into(tmp_path: Path) -> None:
     (tmp_path / "my docs").mkdir()
     (tmp_path / "my docs" / "a.md").touch()

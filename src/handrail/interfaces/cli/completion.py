@@ -1,8 +1,8 @@
-"""Completion of /commands at the start of a message, and of @paths anywhere in it."""
+"""Completion of /commands and @agents at the start of a message, and of @paths anywhere in it."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -19,9 +19,13 @@ LEFT_OUT = {".git", "__pycache__", "node_modules", ".venv"}
 
 
 class MessageCompleter(Completer):
-    def __init__(self, workspace: Path, commands: Mapping[str, str]) -> None:
+    def __init__(
+        self, workspace: Path, commands: Mapping[str, str], agents: Callable[[], Iterable[str]] = tuple
+    ) -> None:
+        """`agents` gives the names of those there are."""
         self._workspace = workspace
         self._commands = commands
+        self._agents = agents
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         before = document.text_before_cursor
@@ -31,6 +35,9 @@ class MessageCompleter(Completer):
                     yield Completion(name, -len(slash[1]), f"/{name}", display_meta=meaning)
         elif mention := MENTION.search(before):
             typed = mention[1].removeprefix('"')
+            if mention.start() == 0:
+                named = [name for name in dict.fromkeys(self._agents()) if name.startswith(typed)]
+                yield from (Completion(name, -len(typed), f"@{name}", display_meta="agent") for name in named)
             found = list(paths(self._workspace, typed)) or deeper(self._workspace, typed)
             for path in found:
                 yield Completion(quoted(path), -len(mention[1]), display=path)

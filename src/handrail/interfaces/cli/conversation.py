@@ -57,7 +57,7 @@ class Conversation:
             self,
             Vt100_Output.from_pty(sys.stdout),
             history=make_private(app.places.data) / "history",
-            completer=MessageCompleter(app.workspace.root, slash.meanings()),
+            completer=MessageCompleter(app.workspace.root, slash.meanings(), app.agents.names),
             colour=colour,
         )
         self._colour = colour

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from handrail.config.layers import LoadedSettings
     from handrail.config.places import Places
     from handrail.pipelines.agent_definition import Agent
+    from handrail.pipelines.load import Trust
 
 NOBODY_ASKED = 3
 
@@ -54,8 +55,15 @@ def command(revoking: bool, **given: Any) -> int:
     return ask(loaded, agents, workspace)
 
 
-def untrusted_agents(places: "Places", workspace: Path) -> "list[Agent]":
-    """The agents of the workspace that cannot be used before the user's word; wrong ones are told."""
+class Untrusted(NamedTuple):
+    """An agent that cannot be used before the user's word."""
+
+    agent: "Agent"
+    trust: "Trust"
+
+
+def untrusted_agents(places: "Places", workspace: Path) -> list[Untrusted]:
+    """Those of the workspace; what is wrong with one that cannot be used at all is told."""
     from handrail.pipelines.load import AgentFolders
 
     folders, found = AgentFolders(places, workspace), []
@@ -67,18 +75,18 @@ def untrusted_agents(places: "Places", workspace: Path) -> "list[Agent]":
         except ConfigProblem as problem:
             print(f"Left out: {clean(str(problem))}")
             continue
-        found += [agent] if folders.trust(agent) != "trusted" else []
-    return found
+        found.append(Untrusted(agent, folders.trust(agent)))
+    return [each for each in found if each.trust != "trusted"]
 
 
-def show_agents(agents: "list[Agent]") -> None:
+def show_agents(agents: list[Untrusted]) -> None:
     """What each would do."""
     if not agents:
         return
     from handrail.interfaces.cli.agent_lines import shown
 
-    for agent in agents:
-        for text in shown(agent, "untrusted"):
+    for agent, trust in agents:
+        for text in shown(agent, trust):
             print(clean(text))
     print(
         "An agent chooses prompts, models and steps. `handrail agents show NAME --prompts` shows every word."
@@ -96,7 +104,7 @@ def show(loaded: "LoadedSettings") -> None:
         print(f"{clean(program.name)}: would run as it is now; look at it first")
 
 
-def ask(loaded: "LoadedSettings", agents: "list[Agent]", workspace: Path) -> int:
+def ask(loaded: "LoadedSettings", agents: list[Untrusted], workspace: Path) -> int:
     """The exit status, after the user's word."""
     from handrail.config.places import find_places
     from handrail.config.trust import trust, trust_agents
@@ -112,6 +120,6 @@ def ask(loaded: "LoadedSettings", agents: "list[Agent]", workspace: Path) -> int
     if loaded.ignored:
         trust(places, workspace, loaded.brought)
     if agents:
-        trust_agents(places, workspace, {agent.slug: agent.pipeline.sha256 for agent in agents})
+        trust_agents(places, workspace, {agent.slug: agent.pipeline.sha256 for agent, _ in agents})
     print("Trusted. When it changes, it counts no more until you have looked at it again.")
     return 0
