@@ -9,11 +9,12 @@ from handrail.app import Options, open_app
 from handrail.config.places import find_places
 from handrail.config.trust import trust_agents
 from handrail.engine.pipeline.keeping import MOST_BYTES
+from handrail.pipelines.starter import starter
 from handrail.protocol.commands import SendMessage, SetRoute
 from handrail.protocol.errors import UsageProblem
-from handrail.protocol.events import RunFailed, RunStarted, TurnFinished, UserMessage
+from handrail.protocol.events import RunCompleted, RunFailed, RunStarted, TurnFinished, UserMessage
 from handrail.sessions.past_runs import past_runs
-from tests.engine.conversation import conversation, words
+from tests.engine.conversation import call, conversation, words
 from tests.pipelines.agents import QUESTION, SMALL, agent, answers, as_json, demo
 
 pytestmark = pytest.mark.anyio
@@ -150,3 +151,45 @@ async def test_past_runs_are_told_from_the_log(tmp_path: Path) -> None:
         assert [one.event.type for one in run.events].count("gate_failed") == 1
         assert run.tokens > 0
         assert past_runs(app.log, "small") == []
+
+
+async def test_a_stage_that_works_in_the_conversation_is_told_what_was_found_before(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("Costs rose by 3 %.\n")
+    more = (
+        SMALL
+        + """
+[[stages]]
+name = "look"
+kind = "work"
+prompt = "prompts/look.md"
+takes = ["ask"]
+gates = [{ check = "not_empty", field = "answer" }]
+[result]
+format = "json"
+"""
+    )
+    (agent(tmp_path, text=more) / "prompts" / "look.md").write_text("Read what the notes say.")
+    script = [TOPICS[0], call("read", path="notes.md"), {"text": "They rose."}]
+    async with conversation(tmp_path, script, trust=True) as talk:
+        done = await talk.turn("@small why?")
+        assert done.reason == "answered", done.detail
+        told = words(talk.requests[1])
+        assert "Read what the notes say." in told
+        assert 'Output of ask:\n{"topics": ["costs"]}' in told
+        assert "They rose." in talk.all(RunCompleted)[0].text
+
+
+async def test_the_starter_answers_from_the_documents_and_not_from_its_own_prompts(tmp_path: Path) -> None:
+    for file, text in starter("faq").items():
+        path = tmp_path / "agents" / "faq" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "costs.txt").write_text("The passages cost 3 euros a question.\n")
+    finding = {"quote": "The passages cost 3 euros", "claim": "Three euros."}
+    script = [as_json("Output of gather", {"findings": [finding]})]
+    async with conversation(tmp_path, script, trust=True) as talk:
+        done = await talk.turn("@faq What do passages of a question cost?")
+        assert done.reason == "answered", done.detail
+        assert "1. notes/costs.txt, lines 1-1" in talk.all(RunCompleted)[0].text
+        assert "letter for letter" not in words(talk.requests[0])

@@ -42,6 +42,8 @@ COMMON = frozenset(
     )
 )
 """Words that say nothing of what is sought."""
+PROMPT = re.compile(r"agents/[^/]+/prompts/")
+"""What an agent is told is no document."""
 HIT = re.compile(r"^(.+?):(\d+):(.*)$")
 ROW = re.compile(r"^(\d+)\t(.*)$")
 
@@ -189,7 +191,7 @@ async def _passage(work: Work, spot: Spot) -> Passage | None:
 
 def _hits(content: str) -> list[Hit]:
     found = (HIT.match(line) for line in content.split("\n"))
-    return [Hit(hit[1], int(hit[2]), hit[3]) for hit in found if hit]
+    return [Hit(hit[1], int(hit[2]), hit[3]) for hit in found if hit and not PROMPT.match(hit[1])]
 
 
 def _content(end: CallEnd) -> str:

@@ -24,7 +24,7 @@ tokens = 50_000
 name = "gather"
 kind = "code"
 step = "gather"
-options = {{ files = ["**/*.md", "**/*.txt"], most = 6, characters = 6_000 }}
+options = {{ files = ["*.md", "*.txt"], most = 6, characters = 6_000 }}
 # A gate looks at the output. fails = "end" ends the run, "repair" does the repair unit around it again.
 gates = [{{ check = "found", field = "passages", fails = "end" }}]
 

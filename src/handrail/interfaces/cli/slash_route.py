@@ -7,7 +7,7 @@ from handrail.protocol.commands import SetRoute
 if TYPE_CHECKING:
     from handrail.interfaces.cli.conversation import Conversation
 
-WAYS = "auto finds out, agent works on files, chat answers"
+WAYS = "auto finds out, agent works on files, chat answers, and the name of an agent runs that one"
 
 
 async def route(talk: "Conversation", argument: str) -> None:
