@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -421,3 +422,30 @@ async def test_a_program_of_the_workspace_that_changed_since_it_was_trusted_deni
     (root / ".handrail" / "hook.py").write_bytes(b"print()\n")
     assert reason(await bench.call("list")) == "hook_denied"
     assert "handrail trust" in spoken(bench)[0].text
+
+
+@pytest.mark.promise("HOOK-6")
+async def test_what_runs_is_what_was_trusted_whatever_is_put_in_its_place_meanwhile(
+    make_bench: MakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, temp = tmp_path / "work", tmp_path / "temp"
+    temp.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temp))
+    (root / ".handrail").mkdir(parents=True)
+    body = (
+        b"import json, os, pathlib, sys\n"
+        b"place = pathlib.Path(os.environ['HANDRAIL_WORKSPACE'], 'guard.py')\n"
+        b'place.write_text(\'import json; print(json.dumps({"deny": "another"}))\')\n'
+        b"print(json.dumps({'deny': open(sys.argv[0]).read()[:6] + ' ' + os.path.basename(sys.argv[0])}))\n"
+    )
+    (root / "guard.py").write_bytes(body)
+    settings = HookSettings(on="before_tool", run=(sys.executable, "../guard.py"))
+    trusted = Hook(
+        settings, root / ".handrail", "config.toml:1", {"guard.py": hashlib.sha256(body).hexdigest()}
+    )
+    bench = make_bench(hooks=[trusted])
+    await bench.call("list")
+    assert [spoke.text for spoke in spoken(bench)] == ["import guard.py"]
+    assert reason(await bench.call("list")) == "hook_denied"
+    assert "not trusted" in spoken(bench)[1].text
+    assert not list(temp.iterdir())

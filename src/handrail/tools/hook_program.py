@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from handrail.config.hooks import Hook, file_of_workspace
 from handrail.protocol.values import HookPoint, Value
+from handrail.storage.scratch import make_scratch, put_into_scratch, remove_scratch
 from handrail.tools.clip import head_and_tail, plain
 from handrail.tools.environment import without_secrets
 from handrail.tools.output import Output
@@ -75,24 +76,26 @@ def name_of(hook: Hook) -> str:
 
 def problem_of(hook: Hook, workspace: Path) -> str:
     """Why the hook could not be started, as far as that can be seen; empty where it could."""
-    try:
-        _words(hook, workspace, _path_outside(workspace))
-    except OSError as error:
-        return str(error.strerror or error)
+    with ExitStack() as held:
+        try:
+            _words(hook, workspace, _path_outside(workspace), held)
+        except OSError as error:
+            return str(error.strerror or error)
     return ""
 
 
 async def run_hook(hook: Hook, question: Mapping[str, Any], workspace: Path, secrets: Secrets) -> Said:
     """What the hook says to the question; a hook that cannot be understood has failed."""
     path = _path_outside(workspace)
-    try:
-        words = _words(hook, workspace, path)
-    except OSError as error:
-        return _failure(str(error.strerror or error), secrets)
-    environ = without_secrets(os.environ, secrets.variables)
-    environ |= {"HANDRAIL_WORKSPACE": str(workspace), "PATH": path}
     printed = _Printed(bytearray(), Output(MOST_ERRORS, MOST_ERRORS))
-    ended = await _run(hook, words, json.dumps(question).encode(), environ, printed)
+    with ExitStack() as held:
+        try:
+            words = _words(hook, workspace, path, held)
+        except OSError as error:
+            return _failure(str(error.strerror or error), secrets)
+        environ = without_secrets(os.environ, secrets.variables)
+        environ |= {"HANDRAIL_WORKSPACE": str(workspace), "PATH": path}
+        ended = await _run(hook, words, json.dumps(question).encode(), environ, printed)
     if isinstance(ended, str):
         return _failure(ended, secrets)
     if len(printed.output) > MOST_OUTPUT:
@@ -153,8 +156,8 @@ def _read_ready(reading: int, errors: Output) -> None:
         errors.add(os.read(reading, CHUNK))
 
 
-def _words(hook: Hook, workspace: Path, path: str) -> list[str]:
-    """The words to start; raises OSError where the program is not there, or is not the user's to run."""
+def _words(hook: Hook, workspace: Path, path: str, held: ExitStack) -> list[str]:
+    """The words to start, while `held` lasts; raises OSError where that is not there or not the user's."""
     first, *others = [os.path.expanduser(word) for word in hook.settings.run]
     if "/" not in first:
         found = shutil.which(first, path=path)
@@ -162,21 +165,30 @@ def _words(hook: Hook, workspace: Path, path: str) -> list[str]:
             raise FileNotFoundError(f"there is no program {first} on your PATH outside the workspace")
         first = found
     root = Path(os.path.realpath(workspace))
-    for word in (first, *others):
-        file = file_of_workspace(word, hook.folder, workspace)
-        if file and not _may_run(hook, file, root):
-            way = "`handrail trust` lets you look at it" if hook.files else "keep it beside your settings"
-            raise PermissionError(
-                f"{file.relative_to(root)} is a file of the workspace that is not trusted: {way}"
-            )
-    return [first, *others]
+    return [_word(word, hook, root, held) for word in (first, *others)]
 
 
-def _may_run(hook: Hook, file: Path, root: Path) -> bool:
-    """Whether a file inside the workspace is what the user trusted, or lies beside their own settings."""
-    if not hook.files:  # a user may work in a folder that holds their settings, which are closed to the model
-        return file.is_relative_to(os.path.realpath(hook.folder))
-    return hook.files.get(file.relative_to(root).as_posix()) == _sha256(file)
+def _word(word: str, hook: Hook, root: Path, held: ExitStack) -> str:
+    """The word as it is started; raises PermissionError for a file of the workspace that is not trusted."""
+    file = file_of_workspace(word, hook.folder, root)
+    if file is None:
+        return word
+    closed = file.is_relative_to(os.path.realpath(hook.folder))
+    if not hook.files and closed:  # a user may work in a folder that holds their settings
+        return word
+    data = file.read_bytes() if hook.files else b""
+    if hook.files.get(file.relative_to(root).as_posix()) != hashlib.sha256(data).hexdigest():
+        way = "`handrail trust` lets you look at it" if hook.files else "keep it beside your settings"
+        raise PermissionError(
+            f"{file.relative_to(root)} is a file of the workspace that is not trusted: {way}"
+        )
+    if closed:
+        return word
+    # A command in the background could write another file there before the program is started.
+    copy = make_scratch()
+    held.callback(remove_scratch, copy)
+    put_into_scratch(copy, file.name, data, file.stat().st_mode & 0o700)
+    return str(copy / file.name)
 
 
 def _path_outside(workspace: Path) -> str:
@@ -189,11 +201,6 @@ def _path_outside(workspace: Path) -> str:
         if os.path.isabs(each) and not Path(os.path.realpath(each)).is_relative_to(root)
     ]
     return os.pathsep.join(kept)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _how(ended: Ended) -> str:
