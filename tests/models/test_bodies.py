@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from handrail.models.answer import collect
 from handrail.models.anthropic import closed
 from handrail.models.anthropic import request_body as anthropic_body
 from handrail.models.base import AssistantTurn, Image, Message, Opaque, Request, ToolResult, UserTurn
 from handrail.models.connections import BUILT_IN
 from handrail.models.openai import request_body as openai_body
 from handrail.models.openai_answer import ChatReader, read_usage
-from handrail.models.reading import collect
 from handrail.models.sse import ServerEvent
 from handrail.models.written_tools import with_written_tools
 from handrail.protocol.values import ToolCall

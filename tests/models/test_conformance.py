@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from handrail.models import wire as wire_module
+from handrail.models.answer import Answer, Collector, collect
 from handrail.models.base import CallPart, Deadlines, Finished, Part, RawBytes, Request, Text, UsagePart
-from handrail.models.reading import Answer, Collector, collect
 from handrail.protocol.errors import Authenticate, FixRequest, GiveUp, ModelProblem, RetryLater
 from handrail.protocol.values import ToolCall, Usage
 from tests.models.fake_server import FakeServer, Reply, Said

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from handrail.models.answer import Answer, collect
 from handrail.models.base import AssistantTurn, Request, UserTurn
-from handrail.models.reading import Answer, collect
 from handrail.models.sendable import MAX_TOKENS
 from handrail.protocol.errors import FixRequest, GiveUp, RetryLater
 from handrail.protocol.events import Answered

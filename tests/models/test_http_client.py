@@ -11,10 +11,10 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
 from handrail.config.connections import ConnectionSettings
+from handrail.models.answer import collect
 from handrail.models.base import Model
 from handrail.models.connect import connect
 from handrail.models.proxies import Target, is_excepted
-from handrail.models.reading import collect
 from handrail.protocol.errors import FixRequest, GiveUp, RetryLater
 from tests.models.fake_server import FakeServer, Said
 from tests.models.wires import request

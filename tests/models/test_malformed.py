@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.models.shaped import shaped
+from handrail.models.reading import shaped
 
 Value = dict[str, Any]
 TEXT, WHOLE, NUMBER, TRUTH = {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}

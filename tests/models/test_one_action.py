@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail.models.answer import collect
 from handrail.models.base import (
     AssistantTurn,
     CallPart,
@@ -22,7 +23,6 @@ from handrail.models.base import (
 from handrail.models.connections import connections
 from handrail.models.one_action import OneActionModel, as_one_action, as_rewriting
 from handrail.models.openai import request_body
-from handrail.models.reading import collect
 from handrail.models.scripted import ScriptedModel
 from handrail.models.small_answers import ActionReader
 from handrail.protocol.values import Excerpt, ToolCall, Usage

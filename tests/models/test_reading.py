@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from handrail.models.answer import Collector, TextReader
 from handrail.models.arguments import read_arguments, read_call, readable
 from handrail.models.base import CallPart, Text, Thinking
-from handrail.models.reading import Collector, TextReader
 from handrail.protocol.events import Answered
 from handrail.protocol.upcast import dump_event, load_event
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from handrail.models.answer import Collector, collect
 from handrail.models.base import AssistantTurn, Message, Request, Text, ToolResult, UserTurn
 from handrail.models.connect import connect
-from handrail.models.reading import Collector, collect
 from handrail.models.scripted import ScriptedModel
 from handrail.protocol.errors import Authenticate, FixRequest, GiveUp, ModelProblem, RetryLater, UsageProblem
 from handrail.protocol.values import ToolCall, Usage

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from handrail.models.shaped import shaped
+from handrail.models.reading import shaped
 
 SCHEMA = {
     "type": "object",

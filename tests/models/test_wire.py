@@ -10,11 +10,11 @@ import pytest
 
 from handrail.config.connections import ConnectionSettings
 from handrail.models import wire as wire_module
+from handrail.models.answer import collect
 from handrail.models.base import Capabilities, Deadlines
 from handrail.models.connect import connect
 from handrail.models.connections import connection
 from handrail.models.openai import OpenAIModel
-from handrail.models.reading import collect
 from handrail.models.wire import Wire
 from handrail.protocol.errors import ConfigProblem, GiveUp, RetryLater
 from tests.models.fake_server import FakeServer, Reply, Said

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail.models.answer import collect
 from handrail.models.base import AssistantTurn, CallPart, Part, Request, Text, ToolResult, UserTurn
-from handrail.models.reading import collect
 from handrail.models.written_calls import WrittenCalls, calls_in_text
 from tests.models.fake_server import FakeServer, Reply, Said, openai_bytes
 from tests.models.wires import FORMATS, TOOLS, model_at, request

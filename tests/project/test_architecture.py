@@ -126,7 +126,24 @@ def test_what_models_write_is_repaired_in_one_place_only() -> None:
         for node in ast.walk(tree(path))
         if isinstance(node, ast.ImportFrom) and node.module == "json_repair"
     ]
-    assert found == ["models/json_text.py"]
+    assert found == ["models/reading.py"]
+
+
+def test_what_models_write_is_read_in_one_place_only() -> None:
+    # Frames of a wire, files of ours, copies of values; and what is only shown while it comes.
+    frames = (
+        "anthropic_answer.py",
+        "openai_answer.py",
+        "wire.py",
+        "refusals.py",
+        "scripted.py",
+        "sendable.py",
+    )
+    shown = ("arguments.py", "small_answers.py")
+    own = tuple(f"models/{name}" for name in ("reading.py", "sendable.py", *frames, *shown))
+    rooms = [path for path in modules(apart_from=own) if path.is_relative_to(SOURCE / "models")]
+    found = [call for call in calls(rooms) if matches(call.name, ("json.loads", "from_json", "JSONDecoder"))]
+    assert not found, listed(found)
 
 
 def test_protocol_imports_only_pydantic_and_the_standard_library() -> None:

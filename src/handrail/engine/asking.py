@@ -13,8 +13,8 @@ from anyio import get_cancelled_exc_class
 from handrail.context.budget import request_bytes, request_tokens
 from handrail.engine.limits import Afforded
 from handrail.engine.progress import words_of
+from handrail.models.answer import Answer, Collector
 from handrail.models.base import Model, Progress, Request, Text, Thinking
-from handrail.models.reading import Answer, Collector
 from handrail.protocol.errors import Authenticate, FixRequest, GiveUp, ModelProblem, RetryLater
 from handrail.protocol.events import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
 from handrail.protocol.ids import new_id

@@ -5,7 +5,7 @@ import json
 from handrail.engine.breakout import Confirm, Decision, Resume
 from handrail.engine.side_call import SideCall
 from handrail.models.base import Deadlines, Request, UserTurn
-from handrail.models.shaped import shaped
+from handrail.models.reading import shaped
 from handrail.sessions.run_state import RunState
 from handrail.tools.clip import head_and_tail
 from handrail.tools.secrets import Secrets

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from handrail import __version__
 from handrail.changes.document import Document
 from handrail.config.hooks import Hook
+from handrail.policy.intents import PROPOSAL
 from handrail.protocol.events import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -23,7 +24,7 @@ from handrail.protocol.values import ToolCall
 from handrail.sessions.handle import Session, recorded
 from handrail.storage.log import Log
 from handrail.tools.gate import Gate
-from handrail.tools.proposing import PROPOSAL, ProposalTools, preview, proposed
+from handrail.tools.proposing import ProposalTools, preview, proposed
 from handrail.tools.secrets import find_secrets
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents.intent_file import IntentFile

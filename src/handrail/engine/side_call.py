@@ -9,8 +9,8 @@ from anyio import get_cancelled_exc_class
 
 from handrail.context.budget import request_bytes, request_tokens
 from handrail.engine.asking import Afford, Cost, as_it_is, spent
+from handrail.models.answer import Answer, Collector
 from handrail.models.base import Model, Request
-from handrail.models.reading import Answer, Collector
 from handrail.protocol.errors import BudgetReached, ModelProblem
 from handrail.protocol.events import SideAnswered, SideAsked
 from handrail.protocol.events.context import Purpose

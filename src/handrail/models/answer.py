@@ -1,4 +1,4 @@
-"""Reading of model output: thinking in tags, and the answer as one value."""
+"""An answer as it streams: thinking in tags told apart, and all of it as one value."""
 
 from collections.abc import AsyncIterable
 from typing import Any, NamedTuple

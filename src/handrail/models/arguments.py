@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import from_json
 
-from handrail.models.json_text import read_object
+from handrail.models.reading import read_object
 from handrail.models.sendable import fault, joined
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall

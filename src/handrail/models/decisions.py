@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from handrail.models.json_text import read_object
+from handrail.models.reading import read_object
 from handrail.models.sendable import fault
 from handrail.protocol.commands import LONGEST_COMMAND
 from handrail.protocol.events.batches import BatchDecision

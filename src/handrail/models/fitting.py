@@ -1,42 +1,21 @@
-"""An answer as the object that a JSON Schema asks for: simple types are mended, everything else is told."""
+"""A value as a JSON Schema asks for it: simple types are mended, everything else is told."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from handrail.models.json_text import read_object
-from handrail.models.sendable import fault, joined
-
 PROBLEMS = 8
-WRAPPER = ("<response>", "</response>")
-THINKING = ("<think>", "</think>")
 WORDS = {"true": True, "false": False}
 
 
-class Shaped(NamedTuple):
-    """The object, or what is wrong with the answer."""
-
-    value: dict[str, Any] | None
-    problems: tuple[str, ...] = ()
+class Fitted(NamedTuple):
+    value: Any
+    problems: tuple[str, ...]
 
 
-def shaped(text: str, schema: Mapping[str, Any]) -> Shaped:
-    """What the answer means by the schema."""
-    text = joined(text).strip()
-    while text.startswith(THINKING[0]):
-        _, ended, text = text.partition(THINKING[1])
-        text = text.strip()
-        if not ended:
-            return Shaped(None, ("it is a thought that does not end",))
-    if text.startswith(WRAPPER[0]):
-        text = text.removeprefix(WRAPPER[0]).removesuffix(WRAPPER[1])
-    found = read_object(text)
-    if found.value is None:
-        return Shaped(None, (found.problem,))
-    if unfit := fault(found.value):
-        return Shaped(None, (f"it holds {unfit}",))
+def fitted(value: Any, schema: Mapping[str, Any]) -> Fitted:
+    """The value with its simple types mended, and what is wrong with it."""
     problems: list[str] = []
-    value = _fitted(found.value, schema, "", problems)
-    return Shaped(None, tuple(problems[:PROBLEMS])) if problems else Shaped(value)
+    return Fitted(_fitted(value, schema, "", problems), tuple(problems[:PROBLEMS]))
 
 
 def _fitted(value: Any, schema: Mapping[str, Any], where: str, problems: list[str]) -> Any:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from handrail.models.answer import TextReader
 from handrail.models.arguments import read_call, readable
 from handrail.models.base import (
     Blocked,
@@ -19,7 +20,6 @@ from handrail.models.base import (
     UsagePart,
 )
 from handrail.models.incoming import StreamRefused
-from handrail.models.reading import TextReader
 from handrail.models.sendable import given_back, joined, tokens, word
 from handrail.models.sse import ServerEvent
 from handrail.models.written_calls import WrittenCalls

@@ -1,4 +1,6 @@
-"""JSON as models write it, read in a fixed order: as it is, in a fence, first in words, repaired.
+"""All reading of what models write as JSON, in a fixed order.
+
+without thoughts and wrappers -> as it is -> in a fence -> first in words -> repaired -> fitted to a schema
 
 What has something left open is cut, whatever else can be said of it: it is never repaired, because closing
 what was left open makes a shorter text look whole.
@@ -6,14 +8,19 @@ what was left open makes a shorter text look whole.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
+
+from handrail.models.fitting import fitted
+from handrail.models.sendable import fault, joined
 
 FENCE_OPEN = re.compile(r"^[ \t]{0,16}```[\w-]{0,40}[ \t\r]{0,16}\n", re.MULTILINE)
 FENCE_CLOSE = re.compile(r"\n[ \t]{0,16}```[ \t\r]{0,16}(?=\n|\Z)")
 PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 LETTER = re.compile(r"[a-z0-9]")
 ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
+WRAPPER = ("<response>", "</response>")
+THINKING = ("<think>", "</think>")
 MOST_REPAIRED = 200_000
 """Characters that the library is given: its time is not proportional to them."""
 
@@ -28,13 +35,45 @@ class Read(NamedTuple):
     problem: str = ""
 
 
+class Shaped(NamedTuple):
+    """The object that a schema asks for, or what is wrong with the answer."""
+
+    value: dict[str, Any] | None
+    problems: tuple[str, ...] = ()
+
+
 class NotJson(ValueError):
     """Something that parsers let pass and that is not clear; no repair makes it so."""
 
 
+def shaped(text: str, schema: Mapping[str, Any]) -> Shaped:
+    """What an answer means by the schema."""
+    found = read_object(text)
+    if found.value is None:
+        return Shaped(None, (found.problem,))
+    if unfit := fault(found.value):
+        return Shaped(None, (f"it holds {unfit}",))
+    value, problems = fitted(found.value, schema)
+    return Shaped(None, problems) if problems else Shaped(value)
+
+
+def unwrapped(text: str) -> str | None:
+    """The answer without thoughts before it and a wrapper around it; None where a thought does not end."""
+    text = joined(text).strip()
+    while text.startswith(THINKING[0]):
+        _, ended, text = text.partition(THINKING[1])
+        text = text.strip()
+        if not ended:
+            return None
+    return text.removeprefix(WRAPPER[0]).removesuffix(WRAPPER[1]) if text.startswith(WRAPPER[0]) else text
+
+
 def read_object(text: str) -> Read:
     """The one JSON object in a text."""
-    text = text.strip()
+    bare = unwrapped(text)
+    if bare is None:
+        return Read(None, "cut", "it is a thought that does not end")
+    text = bare.strip()
     if isinstance(value := parsed(text), dict):
         return Read(value, "as_is")
     if isinstance(value, str) and isinstance(inner := parsed(value), dict):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from handrail.models.base import CallPart, Finish, Finished, Part, Text
-from handrail.models.json_text import parsed
+from handrail.models.reading import parsed
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Excerpt, ToolCall
 

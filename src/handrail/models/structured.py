@@ -19,7 +19,7 @@ from handrail.models.base import (
     Structured,
     Text,
 )
-from handrail.models.shaped import shaped
+from handrail.models.reading import shaped
 from handrail.models.streamed_json import StreamedJson, Words
 from handrail.protocol.structured import CONTINUE, NextStep, StructuredAnswer
 

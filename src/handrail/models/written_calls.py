@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from handrail.models.arguments import read_call, sendable
-from handrail.models.json_text import FENCE_CLOSE, parsed
+from handrail.models.reading import FENCE_CLOSE, parsed
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall
 

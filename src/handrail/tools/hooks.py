@@ -182,7 +182,7 @@ def change_told(wanted: Wanted, call: ToolCall, most: int = 2_000) -> str:
 
 def refuse_unknown_tools(hooks: Sequence[Hook], tools: Tools) -> None:
     """A hook that can never be about a call is a mistake: raises ConfigProblem."""
-    from handrail.tools.proposing import PROPOSAL
+    from handrail.policy.intents import PROPOSAL
 
     for hook in hooks:
         for name in hook.settings.match:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import anyio
 
+from handrail.models.answer import collect
 from handrail.models.base import Request, UserTurn
 from handrail.models.embedded.files import SMOLLM2
 from handrail.models.embedded.model import EmbeddedModel
-from handrail.models.reading import collect
 
 
 async def main(folder: Path, grace: float, words: str) -> None:

@@ -10,12 +10,12 @@ import anyio
 import httpx2
 import pytest
 
+from handrail.models.answer import Collector, collect
 from handrail.models.base import Finished, Part, Progress, Request, Text, UserTurn
 from handrail.models.embedded.files import QWEN, SMOLLM2
 from handrail.models.embedded.model import EmbeddedModel, embedded_model
 from handrail.models.embedded.notice import Running
 from handrail.models.prices import cost
-from handrail.models.reading import Collector, collect
 from handrail.protocol.errors import GiveUp, NoModel, RetryLater, UsageProblem
 from handrail.protocol.values import Usage
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from handrail.models.answer import collect
 from handrail.models.base import Request, UserTurn
 from handrail.models.embedded.files import LOCAL_MODEL, SMOLLM2, models_folder
 from handrail.models.embedded.model import EmbeddedModel
 from handrail.models.embedded.report import report
-from handrail.models.reading import collect
 
 pytestmark = pytest.mark.anyio
 

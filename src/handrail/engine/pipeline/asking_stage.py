@@ -8,7 +8,7 @@ from handrail.engine.asking import Asking, ask
 from handrail.engine.pipeline.definition import Output, Outputs, Stage
 from handrail.engine.pipeline.telling import told
 from handrail.models.base import AssistantTurn, Deadlines, Message, Model, Request, UserTurn
-from handrail.models.shaped import shaped
+from handrail.models.reading import shaped
 from handrail.protocol.errors import GiveUp
 from handrail.sessions.run_state import RunState
 from handrail.tools.clip import head_and_tail

@@ -10,7 +10,7 @@ from handrail.engine.routing.gates import Thresholds, gated, without_answer
 from handrail.engine.routing.rules import Sign, is_question, sign_of
 from handrail.engine.side_call import SideCall
 from handrail.models.base import Deadlines, Request, UserTurn
-from handrail.models.shaped import shaped
+from handrail.models.reading import shaped
 from handrail.protocol.events import Routed
 from handrail.protocol.routing import MOST_OPTIONS, RouterDecision
 from handrail.sessions.transcript import Entry, Replied, Said
