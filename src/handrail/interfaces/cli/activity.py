@@ -22,10 +22,18 @@ from handrail.protocol.events import (
     TurnFinished,
     TurnStarted,
 )
+from handrail.protocol.events.context import Purpose
 
 LONG_SECONDS = 10.0
 OUTPUT_LINES = 3
 OUTPUT_KEPT = 4000
+BESIDE: dict[Purpose, tuple[str, str]] = {
+    "summary": ("compacting", "older turns, with notes"),
+    "batch": ("deciding", "how to go on"),
+    "breakout": ("deciding", "what that means to the paused run"),
+    "route": ("deciding", "where this belongs"),
+}
+"""What a model is asked beside the conversation."""
 
 
 @dataclass
@@ -61,12 +69,9 @@ class Activity:
                 self._now("working", "", at)
             case RequestStarted():
                 self._now("asking", event.model, at)
-            case SideAsked(purpose="batch"):
-                self._now("deciding", f"how to go on, by {event.model}", at)
-            case SideAsked(purpose="breakout"):
-                self._now("deciding", "what that means to the paused run", at)
             case SideAsked():
-                self._now("compacting", f"older turns, with notes by {event.model}", at)
+                word, what = BESIDE[event.purpose]
+                self._now(word, f"{what}, by {event.model}", at)
             case SideAnswered():
                 self._now("working" if self.running else "", "", at)
             case RequestFailed() if event.retry_in is not None:
