@@ -48,6 +48,23 @@ def test_a_quote_passes_only_where_it_stands_in_a_passage(said: list[str], wrong
 
 
 @pytest.mark.parametrize(
+    ("claim", "quote", "passes"),
+    [
+        ("Costs went up by 3 %.", "Costs rose by 3 %.", True),
+        ("The cost rose.", "Costs rose by 3 %.", True),
+        ("The ferry waits for passengers.", "Costs rose by 3 %.", False),
+        ("Yes.", "Costs rose by 3 %.", False),
+        ("", "Costs rose by 3 %.", False),
+    ],
+)
+def test_a_claim_about_something_else_than_its_quote_does_not_pass(
+    claim: str, quote: str, *, passes: bool
+) -> None:
+    issues = verdict("claims_rest", {"findings": [{"claim": claim, "quote": quote}]}, field="findings")
+    assert (not issues) == passes
+
+
+@pytest.mark.parametrize(
     ("check", "output", "options", "passes"),
     [
         ("not_empty", {"a": ["x"]}, {}, True),

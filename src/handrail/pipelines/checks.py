@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from handrail.engine.pipeline.definition import Check, Failed, Output, Outputs, Passed, Verdict
+from handrail.pipelines.gathering import WORD, stems_of
 from handrail.pipelines.registered import Own, Reference, Registered, looked_up, squeezed, within
 from handrail.protocol.values import Value
 
@@ -29,6 +30,13 @@ class OfQuotes(OfField):
     """Where they have to stand, such as `gather.passages`."""
     least: Annotated[int, Field(ge=1, le=1_000)] = 12
     """Characters that a quote must have: of less anything would be an exact match."""
+
+
+class OfClaims(OfField):
+    """Items with a `claim` and a `quote`."""
+
+    percent: Annotated[int, Field(ge=1, le=100)] = 40
+    """How many of the claim's words have to be in its quote."""
 
 
 def not_empty(options: OfField) -> Check:
@@ -92,6 +100,28 @@ def quotes_match(options: OfQuotes) -> Check:
     return check
 
 
+def claims_rest(options: OfClaims) -> Check:
+    def check(output: Output, _outputs: Outputs) -> Verdict:
+        items = [each for each in within(output, options.field.split(".")) if isinstance(each, dict)]
+        issues = [
+            f"Claim {number} says what its quote does not: {squeezed(item.get('claim', ''))[:SHOWN]!r}. "
+            "Say what the quote says, or take the quote that says it."
+            for number, item in enumerate(items, 1)
+            if _shared(str(item.get("claim", "")), str(item.get("quote", ""))) * 100 < options.percent
+        ]
+        return Failed(tuple(issues[:ISSUES])) if issues else Passed()
+
+    return check
+
+
+def _shared(claim: str, quote: str) -> float:
+    """How many of the words of a claim that say something are in its quote, from 0 to 1."""
+    stems = stems_of(claim)
+    words = [word.lower() for word in WORD.findall(quote)]
+    held = sum(any(word.startswith(stem) for word in words) for stem in stems)
+    return held / len(stems) if stems else 0.0
+
+
 def _unmatched(number: int, quote: str, passages: list[str], least: int) -> str:
     if len(quote) < least:
         return f"Quote {number} has {len(quote)} characters, at least {least} are wanted: {quote!r}"
@@ -138,4 +168,7 @@ CHECKS: dict[str, Registered[Check]] = {
     "is_true": Registered(OfField, is_true, "the field is true, such as `written`"),
     "found": Registered(OfField, found, "something was found: an empty retrieval is refused"),
     "quotes_match": Registered(OfQuotes, quotes_match, "every quote stands, to the letter, in a passage"),
+    "claims_rest": Registered(
+        OfClaims, claims_rest, "every claim is in words of its quote, for the most part"
+    ),
 }

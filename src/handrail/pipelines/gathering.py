@@ -27,7 +27,7 @@ APART = 1
 LONGEST = 12
 """Lines of a passage."""
 WORD = re.compile(r"[^\W_]{3,}")
-ENDING = re.compile(r"(?:ies|es|ed|ing|(?<!s)s|y)$")
+ENDING = re.compile(r"(?:ies|es|ed|ing|(?<!s)s|y|e)$")
 COMMON = frozenset(
     WORD.findall(
         """
