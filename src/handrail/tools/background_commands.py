@@ -15,6 +15,7 @@ from handrail.sessions.handle import Session
 from handrail.sessions.live import BACKGROUND
 from handrail.tools.base import Outcome, Work
 from handrail.tools.clip import plain
+from handrail.tools.command_outcome import with_opened
 from handrail.tools.live_output import Screen
 from handrail.tools.output import Output
 
@@ -54,6 +55,8 @@ class Running:
         self.scope = anyio.CancelScope()
         self.stopped_by: By = ""
         self.end: BackgroundEnded | None = None
+        self.opened: tuple[str, ...] = ()
+        """Files it changed that no command should change."""
         self.content = ""
         """What the model is shown of one that has ended."""
         self._began = time.monotonic()
@@ -174,8 +177,9 @@ class BackgroundCommands:
         else:
             how = "stopped" if running.stopped_by else "session"
             by = f"by the {running.stopped_by}" if running.stopped_by else "with the session"
-            summary = f"stopped {by} after {lasted}"
-            content = f"[{summary}]\n{latest}"
+            stopped = f"stopped {by} after {lasted}"
+            told = with_opened(Outcome(stopped, f"[{stopped}]\n{latest}"), list(running.opened))
+            summary, content = told.summary, told.content
         whole = running.output.whole()
         end = BackgroundEnded(
             background_id=running.id,

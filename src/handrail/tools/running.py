@@ -114,7 +114,21 @@ class Run(Tool[RunArguments]):
         ground = ground_of(work, start.environ, before, git=start.git)
         closed = closed_files(ground)
 
+        def opened() -> tuple[str, ...]:
+            changed = changed_files(closed, closed_files(ground, closed))
+            made = new_repositories(before, snapshot_of(work.workspace.root)) if work.unasked else []
+            return (*changed, *made)
+
         async def follow(running: Running) -> Finished:
+            try:
+                done = await run_it(running)
+            finally:  # also of one that is stopped
+                with anyio.CancelScope(shield=True):
+                    running.opened = await anyio.to_thread.run_sync(opened)
+            outcome = await self._outcome(done._replace(opened=running.opened), start, math.inf)
+            return Finished(outcome, done.ended.code, limited=bool(outcome.error))
+
+        async def run_it(running: Running) -> Done:
             async with self._sandbox.confine(start.words, ground, network=start.network) as confined:
                 ended = await run_process(
                     confined.words,
@@ -125,11 +139,8 @@ class Run(Tool[RunArguments]):
                     bounds=confined.bounds,
                 )
                 reached = confined.reached()
-            opened = changed_files(closed, closed_files(ground, closed))
             running.output.change(work.secrets.hide_bytes)
-            done = Done(await self._seen(ended), running.output, reached, tuple(opened))
-            outcome = await self._outcome(done, start, math.inf)
-            return Finished(outcome, done.ended.code, limited=bool(outcome.error))
+            return Done(await self._seen(ended), running.output, reached, ())
 
         running = self._background.start(work, one_line(arguments.command), follow)
         await running.ended_within(EARLY)

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from handrail.protocol.events import ToolFinished
@@ -58,6 +59,26 @@ async def test_a_repository_that_a_command_makes_unasked_is_told(
     (bench.root / "makes.py").write_text("import os\nos.makedirs('sub/.git/hooks')\n")
     finished = await bench.call("run", command="python makes.py")
     assert "CHANGED sub/.git" in finished.summary
+
+
+@pytest.mark.promise("SAND-12")
+@pytest.mark.parametrize("then", ["", "import time; time.sleep(600)\n"], ids=["ends", "is stopped"])
+async def test_a_repository_that_a_command_in_the_background_makes_is_told(
+    make_bench: MakeBench, protection: Protection, then: str
+) -> None:
+    bench = bench_of(make_bench, protection)
+    (bench.root / "makes.py").write_text(
+        f"import os\nos.makedirs('sub/.git/hooks')\nprint('made', flush=True)\n{then}"
+    )
+    async with bench.tools.background.kept(bench.session):
+        begun = await bench.call("run", command="python makes.py", background=True)
+        if then:
+            with anyio.fail_after(20):
+                while "made" not in bench.session.live.text("b1", "background"):
+                    await anyio.sleep(0.01)
+        how = {"stop": True} if then else {"wait": 20}
+        ended = await bench.call("background", id="b1", **how)
+    assert "CHANGED sub/.git" in f"{begun.summary} {ended.summary}"
 
 
 @pytest.mark.promise("SAND-3")
