@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from handrail.changes.apply import apply
+from handrail.changes.apply import apply, applying
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin
+from handrail.changes.recovery import recover
 from handrail.changes.rollback import back, plan_back
 from handrail.changes.trace.blame import blame, lines_of_others
 from handrail.changes.trace.file import PATH
@@ -323,6 +324,24 @@ def test_a_block_taken_out_in_one_change_and_put_in_by_another_stays_whose_it_is
     edited(session, root, "a.py", MORE, "INT-B")
     edited(session, root, "c.py", BLOCK + "y = 1\n", "INT-B")
     assert blamed(log, root, "c.py") == ["INT-A", "INT-A", "INT-A", "INT-B"]
+
+
+@pytest.mark.promise("TRACE-4")
+def test_what_a_session_wrote_that_ended_before_it_could_say_so_is_of_its_intent(
+    log: Log, root: Path, session: Session
+) -> None:
+    edit = FileEdit("a.py", "create", None, (BLOCK + MORE).encode())
+    origin = Origin(turn_id="t_1", intent_id="INT-A", model="m/1")
+    with applying(session, Workspace(root), ChangeSet((edit,), origin), disk=Quick()):
+        pass  # the end of the change is never committed
+    other = Session(log, "s_2")
+    other.try_hold()
+    other.append(SessionStarted(session_id=other.id, workspace=str(root), version="0"))
+    edited(other, root, "a.py", BLOCK + "x = 'of the other session'\n" + MORE, "INT-B")
+    expected = [*["INT-A"] * 3, "INT-B", *["INT-A"] * 2]
+    assert blamed(log, root, "a.py") == expected
+    session.append(*recover(session, Workspace(root)))
+    assert blamed(log, root, "a.py") == expected
 
 
 def test_what_the_user_types_again_is_the_users(log: Log, root: Path, session: Session) -> None:

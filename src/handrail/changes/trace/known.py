@@ -1,7 +1,7 @@
 """What the log knows: every applied change set of the workspace, and every line that it has in the trace."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from handrail.protocol.events import ChangePrepared
@@ -64,13 +64,18 @@ def known_lines(log: Log) -> list[KnownLine]:
 
 
 def _all_made(log: Log) -> list[_Made]:
-    made = [each for head in log.heads("session:") for each in _made(log, head.stream)]
-    # Applied one after another, under the lock of the workspace; ids tell the order within a millisecond.
-    return sorted(made, key=lambda each: (each.applied_at, each.row.seq))
+    settled = {row.change for row in log.begun() if row.outcome == "applied"}
+    made = [each for head in log.heads("session:") for each in _made(log, head.stream, settled)]
+    # Begun one after another, under the lock of the workspace. When a session heard of the end is no order:
+    # after a crash that may be long after others went on.
+    return sorted(made, key=lambda each: (each.row.at, each.row.seq))
 
 
-def _made(log: Log, stream: str) -> Iterator[_Made]:
-    """The applied change sets of a session; what it was copied from has its own."""
+def _made(log: Log, stream: str, settled: Container[str]) -> Iterator[_Made]:
+    """The applied change sets of a session; what it was copied from has its own.
+
+    `settled` are those that are known to be applied, and their session has yet to be told.
+    """
     begun: dict[str, tuple[Row, int]] = {}
     made: list[_Made] = []
     turn = after = 0
@@ -89,6 +94,7 @@ def _made(log: Log, stream: str) -> Iterator[_Made]:
             elif found := begun.pop(data["change_id"], None):
                 made.append(_Made(*found, row.at))
     yield from made
+    yield from (_Made(row, turn, row.at) for change, (row, turn) in begun.items() if change in settled)
 
 
 def _lines(change: dict[str, Any]) -> Iterator[KnownLine]:
