@@ -67,6 +67,11 @@ def test_a_question_changes_nothing(workspace: Workspace, words: str) -> None:
     assert "write" not in offered(workspace, words)
 
 
+@pytest.mark.parametrize("words", ["hi", "Hello there!", "thanks a lot", "good morning"])
+def test_a_greeting_is_only_answered(workspace: Workspace, words: str) -> None:
+    assert offered(workspace, words) == []
+
+
 def test_files_that_the_user_names_are_the_ones_to_write(workspace: Workspace) -> None:
     tools = Toolbox().specs("auto")
     assert small_prompt(workspace, tools, "fix cart.py", checked=False).writable == ("cart.py",)

@@ -39,6 +39,11 @@ CHANGES = re.compile(
     r"|move|put|refactor|remove|rename|replace|rewrite|simplify|split|turn|update|use|write)\b",
     re.IGNORECASE,
 )
+GREETS = re.compile(
+    r"\W*(?:hi|hello|hey|good (?:morning|evening|day)|thanks|thank you|bye|goodbye|ok|okay|great|nice)\b"
+    r"(?:\W+\w+){0,3}\W*",
+    re.IGNORECASE,
+)
 RUNS = re.compile(r"\b(run|execute|start|install|build|test|tests|command)\b", re.IGNORECASE)
 SOURCE = re.compile(r"\.(py|js|ts|mjs|cjs|go|rs|c|h|cpp|java|rb|sh|json|toml|txt|md|html|css)$")
 
@@ -74,7 +79,7 @@ def small_prompt(
     readable = [path for path in paths if path not in seen]
     left = {
         "write": bool(writable) and (checked or wants_change(words, named)),
-        "read": bool(readable) and not set(named) & set(seen),
+        "read": bool(readable) and not set(named) & set(seen) and not GREETS.fullmatch(words),
         "run": not words or bool(RUNS.search(words)),
     }
     offered = {tool.name: tool for tool in tools}
