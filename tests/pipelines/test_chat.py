@@ -278,6 +278,24 @@ async def test_a_small_model_reads_and_answers_in_a_chat_and_can_do_nothing_else
     assert [path.name for path in cart.iterdir()] == ["cart.py"]
 
 
+@pytest.mark.promise("CHAT-1")
+async def test_a_small_model_cannot_read_for_a_greeting_or_the_same_file_twice_or_without_end(
+    cart: Path,
+) -> None:
+    for name in "abcd":
+        (cart / f"{name}.py").write_text("x = 1\n")
+    script = [call("read", path=f"{name}.py") for name in "abc"]
+    async with conversation(cart, []) as talk:
+        small = Small([{"text": "Hello!"}, *script, {"text": "So."}], "scripted/test")
+        talk.app.answerers._models["scripted/test"] = small
+        await talk.turn("hi")
+        assert small.requests[-1].actions == ()
+        await talk.turn("what do these files have in common?")
+        asked = small.requests[1:]
+        assert [request.actions for request in asked] == [("read",)] * 3 + [()]
+        assert "a.py" not in asked[1].paths
+
+
 def fixed(**more: Any) -> dict[str, Any]:
     edit = {"search": "sum(items)", "replace": "sum(items) * 1.2"}
     change = {"form": "replace", "path": "cart.py", "base_hash": hash_of(CART), "edits": [edit], "text": ""}

@@ -1,7 +1,7 @@
 """What comes with every request of a turn."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from handrail.models.base import NO_FIELDS, ToolSpec
@@ -12,6 +12,8 @@ from handrail.protocol.values import Excerpt
 REWRITING = "You are a careful programmer. Fix the bug with the smallest change."
 HOOKS_TELL = "The user's own programs tell you, for the whole session:"
 NEEDS_INTENT = ("missing_intent_id", "unknown_intent", "intent_done", "intent_ignored")
+MOST_READ = 3
+"""Files that a small model reads before it answers."""
 IS_TEST = re.compile(r"(^|[/_.-])(tests?|spec)([/_.-]|$)")
 
 
@@ -48,11 +50,16 @@ class Prompt(NamedTuple):
             return self._replace(actions=(REQUEST,), fields={**self.fields, "paths": wanted})
         return self
 
-    def only_reading(self) -> "Prompt":
-        """For a small model where nothing may be changed: reading is all that it can do besides answering."""
+    def only_reading(self, read: Collection[str]) -> "Prompt":
+        """For a small model where nothing may be changed: it can read a few files, each once, and answer.
+
+        Left alone it reads the same two files in turn, and never answers.
+        """
         if self.actions is None:
             return self
-        return self._replace(actions=tuple(action for action in self.actions if action == "read"))
+        paths = tuple(path for path in self.paths if path not in read)
+        more = "read" in self.actions and bool(paths) and len(read) < MOST_READ
+        return self._replace(actions=("read",) if more else (), paths=paths)
 
     def told(self, text: str | None) -> "Prompt":
         """With what hooks of the user's tell for the whole session, if there is anything."""

@@ -24,6 +24,7 @@ from handrail.models.base import Deadlines, Model, Request
 from handrail.protocol.errors import BudgetReached, FixRequest, LostHold, ModelProblem
 from handrail.protocol.events import Answered, Compacted, Nudged
 from handrail.sessions.handle import Session
+from handrail.sessions.transcript import Replied
 from handrail.sessions.turn_state import TurnState
 from handrail.tools.gate import Gate
 from handrail.tools.secrets import Secrets
@@ -173,7 +174,7 @@ class Turn:
         prompt = self.prompt.rewriting(self._turn.rewrite).answering(self._turn.refusal)
         run = self.session.state.run
         return assemble(
-            prompt=prompt.only_reading() if run and run.reads_only else prompt,
+            prompt=prompt.only_reading(self._read()) if run and run.reads_only else prompt,
             cut=with_runs(self.session.state, model.capabilities.context_window),
             transcript=self.compacting.shown(model),
             capabilities=model.capabilities,
@@ -184,6 +185,12 @@ class Turn:
             secrets=self.secrets,
             stored=self.stored,
         )
+
+    def _read(self) -> list[str]:
+        """The files that were read in this turn."""
+        begun = self._turn.message_seq
+        said = (each for each in self.session.transcript if isinstance(each, Replied) and each.seq > begun)
+        return [str(call.arguments.get("path")) for each in said for call in each.calls]
 
     def _append(self, event: Compacted | None) -> bool:
         """Whether there was anything to compact."""

@@ -30,6 +30,7 @@ from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.stages import Means, affording
 from handrail.engine.routing.beginning import AUTO, WORK
 from handrail.engine.routing.gates import Thresholds
+from handrail.engine.routing.rules import sign_of
 from handrail.engine.side_call import SideCall
 from handrail.engine.turn import Turn
 from handrail.models.base import Deadlines, Model, UserTurn
@@ -330,9 +331,12 @@ class Turns:
 
             words, seen = (words_of_turn(session), self._seen(session)) if session else ("", [])
             intents = self._intents.now()
-            return small_prompt(
+            prompt = small_prompt(
                 self._workspace, tools, words, seen, checked=checked, intents=intents, active=active
             )
+            # Who is greeted has nothing to look up, and does so all the same.
+            greeted = sign_of(words).wish == "greet" and not checked
+            return prompt._replace(actions=()) if greeted else prompt
         notes = project_notes(self._workspace.root, self._settings.context.notes_chars)
         system = system_prompt(str(self._workspace.root), platform.system(), notes)
         return Prompt(system, tools, intents=self._intent_words(active))
