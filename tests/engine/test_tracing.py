@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.changes.apply import apply
+from handrail.changes.apply import apply, applying
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin
 from handrail.changes.trace.file import ATTRIBUTES, FOLDER, PATH
 from handrail.engine.tracing import Checked, Tracing
@@ -165,6 +165,20 @@ async def test_lines_cut_off_what_is_checked_out_are_no_matter_of_branches(desk:
     (finding,) = (await desk.tracing.verify()).findings
     assert finding.kind == "cut off"
     assert finding.what.endswith("HEAD has it")
+
+
+async def test_a_change_that_is_not_settled_is_told_until_the_next_one_settles_it(desk: Desk) -> None:
+    edit = FileEdit("b.py", "create", None, b"y = 1\n")
+    with applying(desk.session, desk.workspace, ChangeSet((edit,), Origin(turn_id="t_1", intent_id="INT-1"))):
+        pass  # the end of the change is never committed
+    found = await desk.tracing.verify()
+    assert is_right(found)
+    assert (found.undecided, len(lines_in(desk.root))) == (1, 1)
+    later = Desk(desk.root, desk.session.log, "s_2")
+    later.write("c.py", "z = 1\n")
+    found = await later.tracing.verify()
+    assert is_right(found)
+    assert (found.undecided, len(lines_in(desk.root))) == (0, 3)
 
 
 async def test_a_trace_that_is_gone_is_found(desk: Desk) -> None:

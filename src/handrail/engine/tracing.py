@@ -38,6 +38,8 @@ class Checked(NamedTuple):
     """Lines that a crash had kept from the file, and that were written first."""
     restored: int = 0
     """Lines that were written again."""
+    undecided: int = 0
+    """Change sets that were begun and of which it is not settled yet whether they are applied."""
 
 
 class Branch(NamedTuple):
@@ -67,7 +69,11 @@ class Tracing:
         if restore:
             self._restore(found)
             found = await self._checked()
-        return found._replace(completed=completed, restored=self._count() - before - completed)
+        return found._replace(
+            completed=completed,
+            restored=self._count() - before - completed,
+            undecided=sum(not row.outcome for row in self._log.begun()),
+        )
 
     def has(self, path: str) -> bool:
         """Whether the workspace has such a file."""

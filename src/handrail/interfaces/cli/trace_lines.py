@@ -25,22 +25,27 @@ def checked_lines(found: "Checked") -> list[Line]:
         rows.append(line(f"{where}{finding.kind}: {finding.what}"))
     rows += [line(each) for each in found.elsewhere]
     if others := found.verified.others:
-        count = f"{len(others)} writer{'s' * (len(others) != 1)}"
+        some = f"{', '.join(others[:3])}{', ...' * (len(others) > 3)}"
         rows.append(
             line(
-                f"{count} not of this workspace's log ({', '.join(others[:3])}{', ...' * (len(others) > 3)}):"
+                f"{_many(len(others), 'writer')} not of this workspace's log ({some}):"
                 " their chains are checked, but whether lines are missing at their ends is not known here."
             )
         )
     if found.completed:
-        rows.append(line(f"{found.completed:,} lines that a crash kept from the file were written now."))
+        rows.append(line(f"{_many(found.completed, 'line')} that a crash kept from the file: written now."))
+    if found.undecided:
+        count = _many(found.undecided, "change set")
+        rows.append(line(f"{count} begun and not settled: the next change sees to that, and to the lines."))
     if found.restored:
-        rows.append(line(f"{found.restored:,} lines were written again."))
-    total = f"{found.verified.lines:,} line{'s' * (found.verified.lines != 1)}"
-    wrong = len(found.findings)
-    said = f"{wrong:,} problem{'s' * (wrong != 1)}" if wrong else RIGHT
-    rows.append(line(f"{total}, {said}."))
+        rows.append(line(f"{_many(found.restored, 'line')} written again."))
+    said = _many(len(found.findings), "problem") if found.findings else RIGHT
+    rows.append(line(f"{_many(found.verified.lines, 'line')}, {said}."))
     return rows
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def checked_json(found: "Checked") -> dict[str, Any]:
@@ -52,6 +57,7 @@ def checked_json(found: "Checked") -> dict[str, Any]:
         "elsewhere": list(found.elsewhere),
         "completed": found.completed,
         "restored": found.restored,
+        "undecided": found.undecided,
     }
 
 
@@ -97,7 +103,7 @@ def report_lines(found: "Report") -> list[Line]:
         rows += [*_table(name, counts), line("")]
     rows += _table("", {"all": found.total})[1:]
     if found.problems:
-        count = f"{found.problems:,} change{'s' * (found.problems != 1)}"
+        count = _many(found.problems, "change")
         rows.append(line(f"{count} declared a refactor without being one, or without that being known."))
     return rows
 
