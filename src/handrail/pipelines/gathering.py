@@ -49,9 +49,10 @@ ROW = re.compile(r"^(\d+)\t(.*)$")
 
 
 class Sought(NamedTuple):
+    asked: tuple[str, ...]
+    """All that is looked for, the first of it before the rest."""
     questions: tuple[str, ...]
-    also: tuple[str, ...]
-    """What the user said besides."""
+    """Those of it that have to be told of where nothing was found."""
     files: tuple[str, ...]
     most: int
     characters: int
@@ -87,10 +88,10 @@ class Passage(NamedTuple):
 async def gathered(work: Work, sought: Sought) -> Output:
     """Passages, the best of each question first, and the questions that nothing was found for."""
     ranked, missing = [], []
-    for number, question in enumerate([*sought.questions, *sought.also][:QUESTIONS]):
+    for question in sought.asked[:QUESTIONS]:
         found = await _spots(work, question, sought.files)
         ranked.append(found)
-        if not found and number < len(sought.questions):
+        if not found and question in sought.questions:
             missing.append(question)
     passages: list[Passage] = []
     left = sought.characters

@@ -47,9 +47,10 @@ def gather(options: Gathering) -> Step:
 
     async def step(work: Work) -> Output:
         named = looked_up(work.outputs, options.questions) if options.questions else [work.question]
-        asked = [squeezed(each) for each in named]
-        said = [squeezed(each) for each in work.feedback]
-        sought = Sought(tuple(asked), tuple(said), options.files, options.most, options.characters)
+        questions = tuple(squeezed(each) for each in named)
+        # The user's own words as well: a small model's questions can lead away from them.
+        asked = dict.fromkeys([squeezed(work.question), *questions, *map(squeezed, work.feedback)])
+        sought = Sought(tuple(asked), questions, options.files, options.most, options.characters)
         return await gathered(work, sought)
 
     return step
