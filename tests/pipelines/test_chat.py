@@ -278,6 +278,31 @@ async def test_a_small_model_reads_and_answers_in_a_chat_and_can_do_nothing_else
     assert [path.name for path in cart.iterdir()] == ["cart.py"]
 
 
+@pytest.mark.promise("CHAT-4")
+@pytest.mark.parametrize("kind", [ScriptedModel, Small])
+async def test_no_message_that_only_asks_changes_anything_in_mode_auto(
+    cart: Path, kind: type[ScriptedModel]
+) -> None:
+    lines = Path("bench/router/messages.txt").read_text().splitlines()
+    asked = [line.partition("|")[2].strip() for line in lines if line.partition("|")[0].strip() == "chat"]
+    assert len(asked) > 20
+    change = {"form": "rewrite", "path": "cart.py", "base_hash": hash_of(CART), "text": "gone\n"}
+    tries = said("", {"summary": "Done.", "changes": [change], "commands": ["rm cart.py"]})
+    tries["calls"] = [
+        {"name": "write", "arguments": {"path": "cart.py", "text": "gone\n"}},
+        {"name": "run", "arguments": {"command": "rm cart.py"}},
+    ]
+    script = [plan("cart.py"), {"when": "only asked", "text": "Well."}, tries]
+    async with conversation(cart, [], mode="auto", allow=("rm",)) as talk:
+        talk.app.answerers._models["scripted/test"] = kind(script, "scripted/test")
+        for text in asked:
+            assert (await talk.turn(text)).reason == "answered", text
+        assert [event.reads_only for event in talk.all(RunStarted)] == [True] * len(asked)
+        assert not talk.all(ChangeApplied)
+    assert [path.name for path in cart.iterdir()] == ["cart.py"]
+    assert (cart / "cart.py").read_text() == CART
+
+
 @pytest.mark.promise("CHAT-1")
 async def test_a_small_model_cannot_read_for_a_greeting_or_the_same_file_twice_or_without_end(
     cart: Path,
