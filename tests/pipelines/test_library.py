@@ -64,6 +64,12 @@ def test_a_claim_about_something_else_than_its_quote_does_not_pass(
     assert (not issues) == passes
 
 
+def test_the_sentence_that_a_claim_would_rest_on_is_named() -> None:
+    output = {"findings": [{"claim": "Costs rose.", "quote": "Nobody knows why."}]}
+    (issue,) = verdict("claims_rest", output, field="findings", passages="gather.passages")
+    assert issue.endswith("The quote for it may be: 'Costs rose by 3 %.'")
+
+
 @pytest.mark.parametrize(
     ("check", "output", "options", "passes"),
     [

@@ -37,6 +37,8 @@ class OfClaims(OfField):
 
     percent: Annotated[int, Field(ge=1, le=100)] = 40
     """How many of the claim's words have to be in its quote."""
+    passages: Reference = ""
+    """Where a better quote may stand, for the repair."""
 
 
 def not_empty(options: OfField) -> Check:
@@ -101,17 +103,24 @@ def quotes_match(options: OfQuotes) -> Check:
 
 
 def claims_rest(options: OfClaims) -> Check:
-    def check(output: Output, _outputs: Outputs) -> Verdict:
+    def check(output: Output, outputs: Outputs) -> Verdict:
         items = [each for each in within(output, options.field.split(".")) if isinstance(each, dict)]
+        texts = _texts(looked_up(outputs, options.passages)) if options.passages else ()
+        sentences = [each for text in texts for each in _sentences(squeezed(text))][:MOST_COMPARED]
         issues = [
-            f"Claim {number} says what its quote does not: {squeezed(item.get('claim', ''))[:SHOWN]!r}. "
-            "Say what the quote says, or take the quote that says it."
+            _unrested(number, squeezed(item.get("claim", "")), sentences)
             for number, item in enumerate(items, 1)
             if _shared(str(item.get("claim", "")), str(item.get("quote", ""))) * 100 < options.percent
         ]
         return Failed(tuple(issues[:ISSUES])) if issues else Passed()
 
     return check
+
+
+def _unrested(number: int, claim: str, sentences: list[str]) -> str:
+    best = max(sentences, key=lambda sentence: _shared(claim, sentence), default="")
+    better = f"The quote for it may be: {best!r}" if _shared(claim, best) else "Say what the quote says."
+    return f"Claim {number} says what its quote does not: {claim[:SHOWN]!r}. {better}"
 
 
 def _shared(claim: str, quote: str) -> float:
