@@ -8,6 +8,8 @@ LONGEST_NAME = 255
 """Bytes."""
 BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Shown as nothing, though they count as letters, marks or symbols."""
+SLASHES = frozenset("\u2044\u2215\u29f8\u29f5\u2216")
+"""Look like a slash or a backslash, and are none in any normal form."""
 UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 FORBIDDEN_ELSEWHERE = frozenset('<>:"|?*')
 DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)", re.IGNORECASE)
@@ -46,6 +48,8 @@ def _unfit_name(part: str) -> str:
     if hidden := next(filter(_is_unseen, part), ""):
         return f"it has a character that cannot be seen (U+{ord(hidden):04X})"
     plain = normalize("NFKC", part)
+    if SLASHES & set(part):
+        return f"{part!r} imitates dots or a slash"
     if plain != part and (not plain.strip(". ") or "/" in plain or "\\" in plain):
         return f"{part!r} imitates dots or a slash"
     if len(part.encode(errors="surrogateescape")) > LONGEST_NAME:

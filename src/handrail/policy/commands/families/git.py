@@ -140,6 +140,10 @@ RULES = (
     rule(
         "git branch --list",
         "git branch -l",
+        "git branch -a --list",
+        "git branch --all --list",
+        "git branch -r --list",
+        "git branch --remotes --list",
         options="-a|--all -r|--remotes -v|--verbose --sort=TEXT --no-color",
         arguments="TEXT...",
         reads_only=True,

@@ -71,6 +71,10 @@ RULES = (
         "pytest",
         "python -m pytest",
         "python3 -m pytest",
+        "python -B -m pytest",
+        "python3 -B -m pytest",
+        "python -u -m pytest",
+        "python3 -u -m pytest",
         options="""
             -q|--quiet -v|--verbose -x|--exitfirst -s -l|--showlocals -k=TEXT -m=TEXT -r=TEXT -n=WORD
             --tb=WORD --lf|--last-failed --ff|--failed-first --nf|--new-first --sw|--stepwise
