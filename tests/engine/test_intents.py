@@ -77,13 +77,16 @@ def test_what_is_done_or_ignored_conflicts_with_nothing(room: Room) -> None:
 
 
 def test_what_is_wrong_with_dependencies_and_scopes_is_found(room: Room) -> None:
-    room.write("A: {depends_on: [B], owned_scope: [a]}\nB: {depends_on: [A, C], owned_scope: [../b]}\nD: {}")
+    room.write(
+        "A: {depends_on: [B], owned_scope: [a]}\nB: {depends_on: [A, C], owned_scope: [../b, /x]}\nD: {}"
+    )
     (room.root / ".intentignore").write_text("GHOST\n")
     assert room.book.problems().wrong == (
-        "A depends on itself, by way of others.",
-        "B depends on itself, by way of others.",
+        "A depends on itself, directly or by way of others.",
+        "B depends on itself, directly or by way of others.",
         "B depends on C, which does not exist.",
         "B owns `../b`, which is no path inside the workspace.",
+        "B owns `/x`: paths are relative to the workspace, without / or ~ before them.",
         "D owns nothing, so that nothing can be written for it.",
         "GHOST is ignored, and there is no such intent.",
     )

@@ -103,7 +103,9 @@ class IntentBook:
         """What is wrong, what conflicts, what waits."""
         found = self.now()
         settled = intent_history(self._log).settled
-        wrong = [f"{each} depends on itself, by way of others." for each in circles(found.intents)]
+        wrong = [
+            f"{each} depends on itself, directly or by way of others." for each in circles(found.intents)
+        ]
         ids = {each.id for each in found.intents}
         for intent in found.intents:
             missing = [each for each in intent.depends_on if each not in ids]
@@ -111,6 +113,11 @@ class IntentBook:
             wrong += [
                 f"{intent.id} owns `{each}`, which is no path inside the workspace."
                 for each in _unfit(intent.scope)
+            ]
+            wrong += [
+                f"{intent.id} owns `{each}`: paths are relative to the workspace, without / or ~ before them."
+                for each in intent.scope
+                if each.removeprefix("!").strip().startswith(("/", "~"))
             ]
             if not intent.done and not any(not each.startswith("!") for each in intent.scope):
                 wrong.append(f"{intent.id} owns nothing, so that nothing can be written for it.")

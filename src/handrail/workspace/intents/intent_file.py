@@ -118,7 +118,8 @@ def _text(workspace: Workspace, path: str) -> str:
             raise IntentsProblem(f"{path} leads out of the workspace. Put the file itself there.")
         return workspace.read(place).text
     except PathProblem as problem:
-        raise IntentsProblem(f"{path} cannot be read: {problem}") from problem
+        named = str(problem) if path in str(problem) else f"{path} cannot be read: {problem}"
+        raise IntentsProblem(named) from problem
 
 
 def _stamp(path: Path) -> Stamp:
