@@ -3,8 +3,12 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -119,6 +123,38 @@ async def test_a_name_is_searched_for_and_its_file_read(cart: Path) -> None:
         assert "Where total stands:\ncart.py:1:def total(items):" in asked
         assert "return sum(items)" in asked
         assert "nowhere_at_all: stands nowhere" in asked
+
+
+async def test_an_address_of_the_user_is_fetched_and_one_of_the_models_is_not_without_asking(
+    cart: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pages = tmp_path_factory.mktemp("pages")
+    for name in ("rates.html", "other.html"):
+        (pages / name).write_text(f"<p>{name} says 19 %.</p>")
+    with serving(pages) as url:
+        yours, other = f"{url}/rates.html", f"{url}/other.html"
+        script = [plan(urls=[yours, other], todos=["look it up"]), said("", {"summary": "19 %."})]
+        async with conversation(cart, script, answerable=False) as talk:
+            assert (await talk.turn(f"what does {yours} say?")).reason == "answered"
+            asked = words(talk.requests[1])
+            assert "rates.html says 19 %." in asked
+            assert "other.html says" not in asked
+            assert f"[Not found: {other}: This needs the user's word" in asked
+            assert "[Steps that were planned: look it up]" in asked
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """The address of a server of these files."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 async def test_a_plan_that_cannot_be_read_costs_no_answer(cart: Path) -> None:

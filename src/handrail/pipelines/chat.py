@@ -68,11 +68,13 @@ def loaded(outputs: Outputs) -> str:
     """What the conversation is told before the answer: what was found, or what came of the last step."""
     if done := outputs.get(APPLY):
         return _gone_on(done)
-    found = outputs.get(LOAD)
-    if not found or not (found["parts"] or found["missing"]):
+    if LOAD not in outputs:
         return ""
-    missing = [f"[Not found: {'; '.join(found['missing'])}]"] if found["missing"] else []
-    return "\n\n".join(["[Handrail looked for what this message needs.]", *found["parts"], *missing])
+    found, todos = outputs[LOAD], outputs[PLAN]["todos"]
+    told = list(found["parts"])
+    told += [f"[Not found: {'; '.join(found['missing'])}]"] if found["missing"] else []
+    told += [f"[Steps that were planned: {'; '.join(todos)}]"] if todos else []
+    return "\n\n".join(["[Handrail looked for what this message needs.]", *told]) if told else ""
 
 
 def _gone_on(done: Output) -> str:
