@@ -320,11 +320,14 @@ class Runner:
             self._go_on(tasks)
 
     def _way(self, command: SendMessage, turn_id: str) -> Way:
-        routes = self.session.state.routes
         agent = mentioned_agent(command, self.workspace, self.maker.catalogue)
         way = Way(agent.route) if agent.route else None
         return way or way_of(
-            command, routes, turn_id, usual=self.maker.usual_route, answerable=self.maker.answerable
+            command,
+            self.session.state,
+            turn_id,
+            usual=self.maker.usual_route,
+            answerable=self.maker.answerable,
         )._replace(noted=agent.note)
 
     def _begun(self, way: Way, turn_id: str, command: SendMessage, model: Model) -> list[Event]:

@@ -65,6 +65,15 @@ async def test_what_words_leave_open_is_asked_of_a_model_and_recorded(tmp_path: 
     assert [asked.purpose for asked in talk.all(SideAsked)] == ["route"]
 
 
+async def test_a_verb_without_an_object_is_about_what_was_said_before(tmp_path: Path) -> None:
+    async with conversation(tmp_path, [DONE, DONE], catalogue=TWO) as talk:
+        await talk.turn("why does the test fail?")
+        await talk.turn("fix it")
+
+    assert ran(talk) == ["chat", "agent"]
+    assert talk.all(SideAsked) == []
+
+
 async def test_a_decision_that_cannot_be_read_does_nothing_but_answer(tmp_path: Path) -> None:
     garbage = {"text": "I think it is work", "when": "The user's message:"}
     async with conversation(tmp_path, [garbage, DONE], catalogue=TWO) as talk:

@@ -11,7 +11,7 @@ from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import Routed
 from handrail.protocol.routing import Option, RouterDecision, Where
 from handrail.protocol.structured import CONTINUE
-from handrail.sessions.routes import Routes
+from handrail.sessions.state import State
 
 AUTO, WORK, ANSWER, TASKS = "auto", "agent", "chat", "tasks"
 NO_TASKS = (
@@ -32,11 +32,12 @@ class Way(NamedTuple):
     """What the user has to know of how it was understood."""
 
 
-def way_of(command: SendMessage, routes: Routes, turn_id: str, *, usual: str, answerable: bool) -> Way:
+def way_of(command: SendMessage, state: State, turn_id: str, *, usual: str, answerable: bool) -> Way:
     """The way of a message: the user's word first, then what they picked, then their words.
 
     Where nobody can be asked, what the words leave open is work: a task was given.
     """
+    routes = state.routes
     wished = command.route or routes.chosen or usual
     if wished != AUTO:
         return Way(wished)
@@ -48,6 +49,7 @@ def way_of(command: SendMessage, routes: Routes, turn_id: str, *, usual: str, an
     if routes.asked and (option := option_of(routes.asked, command.text)):
         return _answered(routes.asked, option, turn_id)
     sign = sign_of(command.text)
+    sign = sign._replace(sure=sign.sure or (sign.leans and state.turns > 0))
     if decision := by_rules(sign):
         return Way(decision.decision, _routed(turn_id, command.text, "rules", sign.why, decision))
     return Way("" if answerable else WORK)

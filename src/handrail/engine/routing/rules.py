@@ -36,6 +36,8 @@ class Sign(NamedTuple):
     wish: Wish
     sure: bool
     why: str
+    leans: bool = False
+    """It is sure where something was said before that it can be about."""
 
 
 def sign_of(message: str) -> Sign:
@@ -129,4 +131,4 @@ def _asked(wanted: str, word: str) -> Sign:
 def _work(wanted: str, word: str) -> Sign:
     """A verb with what it is done to; a bare verb, or one with `it` alone, leans on what was said before."""
     rest = set(re.findall(r"[\w'/-]+", wanted)[1:]) - VAGUE
-    return Sign("work", sure=bool(rest), why=f"it asks to {word}")
+    return Sign("work", sure=bool(rest), why=f"it asks to {word}", leans=not rest)
