@@ -17,7 +17,7 @@ ANSWER = {
         {"label": "Add it", "input": "Add caching to main.py"},
     ],
 }
-NOTHING = {"patterns": [], "urls": [], "mentions": [], "todos": []}
+NOTHING: dict[str, list[str]] = {"patterns": [], "urls": [], "mentions": [], "todos": []}
 SCRIPT = (
     {"when": "Output of look", "text": json.dumps(NOTHING)},
     {"when": "what is missing", "text": json.dumps(ANSWER)},
