@@ -14,11 +14,10 @@ from handrail.context.map.repository_map import RepositoryMap
 from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
-from handrail.engine.pipeline.definition import Asked, Catalogue
-from handrail.engine.pipeline.keeping import kept_before
-from handrail.engine.pipeline.walker import begun
-from handrail.engine.routing.beginning import WORK, Way, only_asks, pipeline_of, way_of
-from handrail.engine.routing.mentioned import mentioned_agent, question_of
+from handrail.engine.pipeline.definition import Catalogue
+from handrail.engine.routing.beginning import WORK, Way, way_of
+from handrail.engine.routing.mentioned import mentioned_agent
+from handrail.engine.routing.starting import run_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
 from handrail.models.base import Model
 from handrail.protocol.commands import (
@@ -331,21 +330,15 @@ class Runner:
         )._replace(noted=agent.note)
 
     def _begun(self, way: Way, turn_id: str, command: SendMessage, model: Model) -> list[Event]:
-        """The run that a message begins; none where a model is asked first which one that is."""
-        if not way.route:
-            return []
-        small, text = model.capabilities.one_action, question_of(command.text, way.route)
-        reads_only = only_asks(way.route, text, decided=way.routed is not None, small=small)
-        pipeline = pipeline_of(way.route, self.maker.catalogue)
-        skips = self.maker.catalogue.skipped(
-            pipeline, Asked(text, bool(command.images), small=small, reads_only=reads_only)
+        return run_of(
+            way,
+            turn_id,
+            command,
+            catalogue=self.maker.catalogue,
+            log=self.session.log,
+            small=model.capabilities.one_action,
+            continues=self.maker.continues,
         )
-        continues = self.maker.continues
-        kept = kept_before(self.session.log, pipeline) if pipeline.keeps else {}
-        run = begun(
-            pipeline, turn_id, text, reads_only=reads_only, skips=skips, continues=continues, kept=kept
-        )
-        return [way.routed, *run] if way.routed else run
 
     def _message(
         self, command: SendMessage, turn_id: str, *, steering: bool, run_id: str = "", told: str = ""
