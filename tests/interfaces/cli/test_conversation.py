@@ -77,6 +77,22 @@ def test_ctrl_c_stops_the_turn_and_not_the_program(workspace: Path, tmp_path: Pa
         assert talk.end() == 0
 
 
+@pytest.mark.promise("TERM-16")
+def test_escape_and_a_message_replace_what_is_being_answered(workspace: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, SLOW, {"text": "Something else."})
+    with terminal("--model", model, "count", cwd=workspace) as talk:
+        talk.expect("one")
+        talk.type("say something else")
+        talk.type("\x1b")
+        talk.expect("stopped")
+        talk.type(ENTER)
+        talk.expect("> say something else")
+        talk.expect("Something else.")
+        talk.expect("$0.00")
+        leave(talk)
+        assert "five" not in talk.text
+
+
 def test_a_queued_message_comes_back_when_the_turn_is_stopped(workspace: Path, tmp_path: Path) -> None:
     model = script(tmp_path, SLOW, {"text": "Later."})
     with terminal("--model", model, "count", cwd=workspace) as talk:

@@ -122,8 +122,9 @@ class Prompt:
             output=output,
             erase_when_done=True,
         )
-        # The Escape key is rarely pressed alone here; what follows it (Alt-Enter) comes at once.
+        # Pressed alone, Escape stops a turn; what follows it in another key (Alt-Enter) comes at once.
         self._application.ttimeoutlen = 0.05
+        self._application.timeoutlen = 0.1
 
     async def run(self) -> None:
         """Show the prompt until `leave`. What goes wrong while a key is handled or a line drawn is raised."""
@@ -263,6 +264,14 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
     def _(_event: KeyPressEvent) -> None:
         if buffer.text and not listener.busy():
             buffer.reset()
+        else:
+            listener.interrupted()
+
+    @keys.add("escape", filter=Condition(listener.busy))
+    def _(_event: KeyPressEvent) -> None:
+        # What is being typed stays: sent now, it takes the place of what was stopped.
+        if buffer.complete_state:
+            buffer.complete_state = None
         else:
             listener.interrupted()
 
