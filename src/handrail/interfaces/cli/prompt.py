@@ -259,21 +259,7 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
     def _(_event: KeyPressEvent) -> None:
         buffer.newline(copy_margin=False)
 
-    @keys.add("c-c")
-    @keys.add("<sigint>")
-    def _(_event: KeyPressEvent) -> None:
-        if buffer.text and not listener.busy():
-            buffer.reset()
-        else:
-            listener.interrupted()
-
-    @keys.add("escape", filter=Condition(listener.busy))
-    def _(_event: KeyPressEvent) -> None:
-        # What is being typed stays: sent now, it takes the place of what was stopped.
-        if buffer.complete_state:
-            buffer.complete_state = None
-        else:
-            listener.interrupted()
+    add_stopping(keys, listener, buffer)
 
     @keys.add("tab")
     def _(_event: KeyPressEvent) -> None:
@@ -304,6 +290,26 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
             listener.pressed(event.data)
 
     return keys
+
+
+def add_stopping(keys: KeyBindings, listener: Listener, buffer: Buffer) -> None:
+    """What stops a turn."""
+
+    @keys.add("c-c")
+    @keys.add("<sigint>")
+    def _(_event: KeyPressEvent) -> None:
+        if buffer.text and not listener.busy():
+            buffer.reset()
+        else:
+            listener.interrupted()
+
+    @keys.add("escape", filter=Condition(listener.busy))
+    def _(_event: KeyPressEvent) -> None:
+        # What is being typed stays: sent now, it takes the place of what was stopped.
+        if buffer.complete_state:
+            buffer.complete_state = None
+        else:
+            listener.interrupted()
 
 
 def add_pasting(keys: KeyBindings, listener: Listener, buffer: Buffer) -> None:
