@@ -242,7 +242,6 @@ async def test_no_open_file_of_ours_is_inherited(room: Room) -> None:
     outside = room.home / ".bashrc"
     with outside.open("r+") as file:
         number = fcntl.fcntl(file.fileno(), fcntl.F_DUPFD, 200)  # one that nobody has
-        os.set_inheritable(number, True)
         said = await room.tries(
             """
 for number in range(3, 2048):
