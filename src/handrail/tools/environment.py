@@ -33,7 +33,7 @@ COMMON_VALUE = re.compile(
     r"|(https?://)?(localhost|127\.0\.0\.1|0\.0\.0\.0|\[?::1\]?)(:[0-9]+)?(/\S*)?"
 )
 """A word, a number or this machine's address: they stand in texts whatever the secret is."""
-SYSTEM = ("/usr/bin", "/bin", "/usr/local/bin")
+SYSTEM = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin")
 QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """Nobody sits at the other end of these programs."""
 
@@ -55,9 +55,8 @@ def without_folders_of(root: Path, environ: Mapping[str, str]) -> dict[str, str]
 
 
 def find_program(name: str) -> str | None:
-    """A program that we need ourselves: the system's, else the first on the PATH by a whole path."""
-    given = (folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
-    return shutil.which(name, path=os.pathsep.join((*SYSTEM, *given)))
+    """A program that we need ourselves: the system's. What else the PATH names may be the workspace's."""
+    return shutil.which(name, path=os.pathsep.join(SYSTEM))
 
 
 def _elsewhere(folder: str, root: str) -> bool:
