@@ -202,10 +202,8 @@ async def test_a_hook_that_lets_a_call_pass_leaves_the_asking_to_the_user(
     assert "hook" not in asked.why
 
 
-@pytest.mark.promise("HOOK-3")
-async def test_calls_made_together_pass_hooks_one_by_one(make_bench: MakeBench, tmp_path: Path) -> None:
-    body = 'if asked["arguments"]["path"] == "b.txt": say(deny="not that one")'
-    bench = make_bench(hooks=[hook(tmp_path / "mine", "before_tool", body)])
+async def written_together(bench: Bench) -> list[ToolCall]:
+    """The calls of one answer that writes two files."""
     made = [
         ToolCall(id=new_id("call"), name="write", arguments={"path": p, "text": "x\n"})
         for p in ("a.txt", "b.txt")
@@ -213,6 +211,14 @@ async def test_calls_made_together_pass_hooks_one_by_one(make_bench: MakeBench, 
     for call in made:
         bench.wanted(call)
     await bench.gate.run_all(made, "t_1")
+    return made
+
+
+@pytest.mark.promise("HOOK-3")
+async def test_calls_made_together_pass_hooks_one_by_one(make_bench: MakeBench, tmp_path: Path) -> None:
+    body = 'if asked["arguments"]["path"] == "b.txt": say(deny="not that one")'
+    bench = make_bench(hooks=[hook(tmp_path / "mine", "before_tool", body)])
+    made = await written_together(bench)
     assert [reason(bench.finished(call.id)) for call in made] == ["other_refused", "hook_denied"]
     assert list(bench.root.iterdir()) == []
 
@@ -301,13 +307,7 @@ async def test_a_changed_call_of_a_group_is_made_with_the_others_and_asked_about
 ) -> None:
     body = 'if asked["arguments"]["path"] == "b.txt": say(arguments={"path": "c.txt", "text": "c\\n"})'
     bench = make_bench("ask", hooks=[hook(tmp_path / "mine", "before_tool", body)])
-    made = [
-        ToolCall(id=new_id("call"), name="write", arguments={"path": p, "text": "x\n"})
-        for p in ("a.txt", "b.txt")
-    ]
-    for call in made:
-        bench.wanted(call)
-    await bench.gate.run_all(made, "t_1")
+    made = await written_together(bench)
     assert sorted(path.name for path in bench.root.iterdir()) == ["a.txt", "c.txt"]
     (asked,) = bench.user.asked
     assert "hook.py changed" in asked.why
@@ -351,13 +351,7 @@ async def test_calls_that_did_not_run_have_no_after(make_bench: MakeBench, tmp_p
 
 async def test_each_call_of_a_group_has_its_after(make_bench: MakeBench, tmp_path: Path) -> None:
     bench = make_bench(hooks=[hook(tmp_path / "mine", "after_tool", 'say(tell=asked["arguments"]["path"])')])
-    made = [
-        ToolCall(id=new_id("call"), name="write", arguments={"path": p, "text": "x\n"})
-        for p in ("a.txt", "b.txt")
-    ]
-    for call in made:
-        bench.wanted(call)
-    await bench.gate.run_all(made, "t_1")
+    made = await written_together(bench)
     assert [(spoke.call_id, spoke.text) for spoke in spoken(bench)] == [
         (made[0].id, "a.txt"),
         (made[1].id, "b.txt"),

@@ -1,7 +1,8 @@
 """A unified diff to look at, in time that follows the size of the change, not of the file."""
 
 import difflib
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 CONTEXT = 3
 COMPARED_LINES = 4_000
@@ -64,13 +65,13 @@ def opcodes(before: list[str], after: list[str]) -> list[Opcode]:
 
 def differing(before: list[str], after: list[str]) -> tuple[int, int, int]:
     """Where two texts begin to differ, and where in each of them they end to."""
-    head = _alike(before, after)
-    tail = _alike(before[head:][::-1], after[head:][::-1])
+    head = alike(before, after)
+    tail = alike(before[head:][::-1], after[head:][::-1])
     return head, len(before) - tail, len(after) - tail
 
 
-def _alike(one: list[str], two: list[str]) -> int:
-    """How many lines from the start are the same; halves are compared, which costs a few slices."""
+def alike(one: Sequence[Any], two: Sequence[Any]) -> int:
+    """How many items from the start are the same; halves are compared, which costs a few slices."""
     low, high = 0, min(len(one), len(two))
     while low < high:
         middle = (low + high + 1) // 2

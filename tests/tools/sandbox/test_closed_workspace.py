@@ -131,12 +131,13 @@ async def test_a_file_that_has_a_name_outside_too_is_not_written_unasked(
 
 
 @pytest.mark.promise("POL-33")
-@pytest.mark.parametrize("folder", [".", "", "bin", "{root}/bin", "{root}/../work/bin"])
+@pytest.mark.parametrize("folder", [".", "", "bin", "{root}/bin", "{root}/sub/../bin"])
 async def test_no_program_of_the_workspace_is_what_a_reading_command_runs(
     make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     bench = make_bench("explore", answerable=False)
     shadow(bench.root)
+    (bench.root / "sub").mkdir()
     monkeypatch.setenv("PATH", f"{folder.replace('{root}', str(bench.root))}:{os.environ['PATH']}")
     for command in ("git status", "ls", "grep -r x .", "echo hi | cat"):
         finished = await bench.call("run", command=command)

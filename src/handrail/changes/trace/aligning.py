@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from handrail.changes.diff import alike
+
 SMALL = 400
 """Lines of both sides that are compared one by one."""
 LARGE = 4_000
@@ -36,10 +38,10 @@ def same_lines(before: Sequence[bytes], after: Sequence[bytes]) -> list[Same]:
 
 def _between(before: Sequence[bytes], after: Sequence[bytes], part: Part) -> Iterator[Same]:
     a, b, c, d = part
-    if head := _alike(before[a:b], after[c:d]):
+    if head := alike(before[a:b], after[c:d]):
         yield Same(a, c, head)
         a, c = a + head, c + head
-    tail = _alike(before[a:b][::-1], after[c:d][::-1])
+    tail = alike(before[a:b][::-1], after[c:d][::-1])
     b, d = b - tail, d - tail
     if a < b and c < d:
         anchors = _anchors(before[a:b], after[c:d]) if b - a + d - c > SMALL else []
@@ -58,17 +60,6 @@ def _between(before: Sequence[bytes], after: Sequence[bytes], part: Part) -> Ite
                     yield Same(a + block.a, c + block.b, block.size)
     if tail:
         yield Same(b, d, tail)
-
-
-def _alike(one: Sequence[bytes], two: Sequence[bytes]) -> int:
-    low, high = 0, min(len(one), len(two))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == two[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _anchors(before: Sequence[bytes], after: Sequence[bytes]) -> list[tuple[int, int]]:

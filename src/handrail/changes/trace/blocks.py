@@ -1,8 +1,9 @@
 """Lines as the trace compares them, and the blocks of new ones that a change brings."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from handrail.changes.diff import alike
 from handrail.changes.trace.aligning import Same, same_lines
 from handrail.protocol.values import ChangedRange
 
@@ -48,28 +49,11 @@ def _differing(old: bytes | None, new: bytes | None) -> tuple[int, bytes | None,
     """
     if not old or not new or b"\0" in new or b"\0" in old:
         return 0, old, new
-    shorter = min(len(old), len(new))
-    begin = old.rfind(b"\n", 0, _alike(shorter, lambda size: old[:size] == new[:size])) + 1
-    size = _alike(shorter - begin, lambda size: old[len(old) - size :] == new[len(new) - size :])
-    if size < min(len(old), len(new)) - begin or not _begins_line(old, size) or not _begins_line(new, size):
-        broken = old.find(b"\n", len(old) - size)
-        size = len(old) - broken - 1 if broken >= 0 else 0
+    begin = old.rfind(b"\n", 0, alike(old, new)) + 1
+    size = alike(old[begin:][::-1], new[begin:][::-1])
+    broken = old.find(b"\n", len(old) - size)
+    size = len(old) - broken - 1 if broken >= 0 else 0
     return new.count(b"\n", 0, begin), old[begin : len(old) - size], new[begin : len(new) - size]
-
-
-def _begins_line(text: bytes, size: int) -> bool:
-    """Whether the last so many bytes begin with a line."""
-    at = len(text) - size
-    return at == 0 or text[at - 1 : at] == b"\n"
-
-
-def _alike(most: int, same: Callable[[int], bool]) -> int:
-    """The largest size for which two texts are the same."""
-    least = 0
-    while least < most:
-        middle = (least + most + 1) // 2
-        least, most = (middle, most) if same(middle) else (least, middle - 1)
-    return least
 
 
 def new_runs(same: Sequence[Same], length: int) -> list[tuple[int, int]]:
