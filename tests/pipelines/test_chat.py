@@ -282,6 +282,33 @@ async def test_hooks_of_the_user_have_their_word_before_an_answer_ends(cart: Pat
         assert [event.text for event in talk.all(Answered)][1:] == ["It adds.", "It adds, please."]
 
 
+async def test_the_plan_knows_what_was_said_before(cart: Path) -> None:
+    script = [plan("cart.py"), said("", {"summary": "It adds the items."})]
+    async with conversation(cart, script) as talk:
+        await talk.turn(QUESTION)
+        before = len(talk.requests)
+        await talk.turn("and why does it do that?")
+        planned = words(talk.requests[before])
+        assert QUESTION in planned
+        assert "It adds the items." in planned
+
+
+@pytest.mark.promise("HOOK-4")
+async def test_hooks_hear_of_changes_that_were_made_after_the_answer(cart: Path) -> None:
+    home = Path(os.environ["HANDRAIL_HOME"])
+    home.mkdir(exist_ok=True)
+    body = "if asked['files']: say(demand='cart.py is frozen.')"
+    settings = section("before_end", program(home, body, "hook.py"))
+    async with conversation(
+        cart, [plan("cart.py"), said("", fixed())], settings=settings, mode="edit"
+    ) as talk:
+        await talk.send(SendMessage(text=FIX, route="chat"))
+        done = await talk.until(TurnFinished)
+        assert done.reason == "unverified"
+        assert "cart.py is frozen." in done.detail
+        assert len(talk.all(RunCompleted)) == 1
+
+
 class Small(ScriptedModel):
     """A scripted model that is taken for a small one."""
 

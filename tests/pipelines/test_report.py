@@ -97,6 +97,22 @@ async def test_leaving_is_asked_about_and_the_other_question_is_answered(tmp_pat
         assert any("capital of France" in words(each) for each in talk.requests)
 
 
+async def test_a_question_that_a_run_is_left_for_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
+    demo(tmp_path)
+    other = {"when": "capital of France", "text": '{"summary": "Paris."}'}
+    async with conversation(tmp_path, answers(other), mode="edit", trust=True) as talk:
+        await talk.turn(f"@report {QUESTION}")
+        await talk.turn("Something else: what is the capital of France?")
+        assert (await talk.turn("yes")).reason == "answered"
+        assert [(event.pipeline, event.reads_only) for event in talk.all(RunStarted)] == [
+            ("report", False),
+            ("chat", True),
+        ]
+
+
 @pytest.mark.promise("AGENT-1")
 async def test_without_a_source_nothing_is_answered(tmp_path: Path) -> None:
     demo(tmp_path)

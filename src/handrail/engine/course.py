@@ -4,18 +4,19 @@ import copy
 import time
 from collections.abc import Callable
 
+from handrail.engine.earlier import earlier_turns
 from handrail.engine.ending import Ending
 from handrail.engine.messages import Taken
-from handrail.engine.pipeline.definition import Asked, Catalogue
+from handrail.engine.pipeline.definition import TALKS, Catalogue
 from handrail.engine.pipeline.ends import broken_off
 from handrail.engine.pipeline.stages import Means, Stages, Talk
 from handrail.engine.pipeline.walker import Walked, Walker, begun
-from handrail.engine.routing.beginning import only_asks, pipeline_of
-from handrail.engine.routing.gates import Thresholds
+from handrail.engine.routing.beginning import Way, Ways
+from handrail.engine.routing.starting import run_of
 from handrail.engine.side_call import SideCall
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import LostHold
-from handrail.protocol.events import BreakoutPending, Recorded, RunResumed, UserMessage
+from handrail.protocol.events import BreakoutPending, Event, Recorded, RunResumed, UserMessage
 from handrail.protocol.ids import new_id
 from handrail.sessions.run_state import RunState
 from handrail.sessions.state import State
@@ -34,10 +35,10 @@ class Course:
         means: Means,
         side: SideCall,
         said: Callable[[SendMessage, State], Taken],
-        thresholds: Thresholds,
+        ways: Ways,
     ) -> None:
         """`said` makes a message of the turn, with all that the model is shown with it."""
-        self._thresholds = thresholds
+        self._ways = ways
         self._means = means
         self._session = means.session
         self._side = side
@@ -57,7 +58,11 @@ class Course:
         pipeline = self._catalogue.find(self._run.pipeline)
         catalogue = self._catalogue.of(pipeline)
         stages = Stages(self._means._replace(catalogue=catalogue), talk, reached)
-        return await Walker(self._session, catalogue, pipeline, stages).walk()
+        skips = self._run.skips
+        walked = await Walker(self._session, catalogue, pipeline, stages).walk()
+        if walked.ending.reason != "answered" or pipeline.last(skips).kind in TALKS:
+            return walked
+        return walked._replace(ending=await talk.hear_end(walked.ending))
 
     async def _routed(self) -> Walked | None:
         """Let a model say where the message goes; the end of the turn where the user is asked instead."""
@@ -69,22 +74,24 @@ class Course:
             self._turn.turn_id,
             side=self._side,
             secrets=self._means.secrets,
-            earlier=[entry for entry in self._session.transcript if entry.seq < self._turn.message_seq],
-            thresholds=self._thresholds,
+            earlier=earlier_turns(self._session),
+            thresholds=self._ways.thresholds,
         )
         if not routed.route:
             return Walked(CLARIFIES, [routed], ())
-        self._session.append(routed)
-        pipeline = pipeline_of(routed.route, self._catalogue)
-        small = self._means.asking.models[0].capabilities.one_action
-        reads_only = only_asks(routed.route, message.text, decided=True, small=small)
-        skips = self._catalogue.skipped(
-            pipeline, Asked(message.text, bool(message.images), small=small, reads_only=reads_only)
-        )
-        self._session.append(
-            *begun(pipeline, self._turn.turn_id, message.text, reads_only=reads_only, skips=skips)
-        )
+        self._session.append(*self._begun(Way(routed.route, routed), message))
         return None
+
+    def _begun(self, way: Way, message: UserMessage) -> list[Event]:
+        return run_of(
+            way,
+            self._turn.turn_id,
+            message,
+            catalogue=self._catalogue,
+            log=self._session.log,
+            capabilities=self._means.asking.models[0].capabilities,
+            continues=self._ways.continues,
+        )
 
     async def _heeded(self, run: RunState) -> Walked | None:
         """How the turn ends with what was said to the paused run; None where there is more to do."""
@@ -100,13 +107,13 @@ class Course:
             case Confirm():
                 return Walked(ASKED, [_pending(run, message, CONFIRM)], ())
             case Leave(text, first):
-                return self._leave(run, text, message, first=first)
+                return await self._leave(run, text, message, first=first)
             case Resume(feedback, again):
                 told = "\n\n".join(filter(None, (feedback, message.attached if feedback else "")))
                 self._session.append(RunResumed(run_id=run.run_id, feedback=told, again=again))
         return None
 
-    def _leave(self, run: RunState, text: str, message: UserMessage, *, first: bool) -> Walked | None:
+    async def _leave(self, run: RunState, text: str, message: UserMessage, *, first: bool) -> Walked | None:
         """End the run, and begin with what the user wants instead."""
         left = broken_off(run, self._session.log.blob)
         if not text:
@@ -115,10 +122,12 @@ class Course:
         # The message tells of the run that it ends, and both become facts at once.
         after = copy.deepcopy(self._session.state)
         after.apply(Recorded(self._session.stream, self._session.seq + 1, time.time(), left))
-        again, blobs = self._said(SendMessage(text=text, images=images, message_id=new_id("m")), after)
-        started = begun(self._catalogue.find(""), self._turn.turn_id, text)
+        command = SendMessage(text=text, images=images, message_id=new_id("m"))
+        again, blobs = self._said(command, after)
+        way = self._ways.of(command, after, self._turn.turn_id)
+        started = self._begun(way, again)
         self._session.append(left, again, *started, blobs=blobs)
-        return None
+        return None if started else await self._routed()
 
     @property
     def _catalogue(self) -> Catalogue:

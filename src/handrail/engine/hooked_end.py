@@ -11,6 +11,7 @@ from handrail.tools.hooks import Hooks
 MOST_DEMANDS = 3
 """How often hooks can make a turn go on."""
 STILL = "The hook {hook} still does not let the turn end, after {most} rounds of more work: {text}"
+DEMANDED = "The hook {hook} does not agree with how the run ended: {text}"
 FAILED = "The hook {hook} failed, so that it has not looked at this turn: {text}. Mend it or take it out."
 
 
@@ -32,6 +33,19 @@ async def until_let_end(hooks: Hooks, session: Session, answer: Callable[[], Awa
         if turn.demands >= MOST_DEMANDS:
             return Ending("unverified", STILL.format(hook=spoke.hook, text=spoke.text, most=MOST_DEMANDS))
         session.append(spoke)
+
+
+async def heard_at_end(hooks: Hooks, session: Session, ending: Ending) -> Ending:
+    """The end of a run whose last stage no model can be sent back to: what hooks demand is left open."""
+    turn = session.state.turn
+    if turn is None:
+        raise LostHold(f"The turn of session {session.id} was ended by another process.")
+    spoke = await hooks.before_end(turn.turn_id, _last_words(session))
+    if spoke is None:
+        return ending
+    session.append(spoke)
+    told = FAILED if spoke.did == "failed" else DEMANDED
+    return Ending("unverified", told.format(hook=spoke.hook, text=spoke.text))
 
 
 def _last_words(session: Session) -> str:

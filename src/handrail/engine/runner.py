@@ -15,7 +15,7 @@ from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
-from handrail.engine.routing.beginning import WORK, Way, way_of
+from handrail.engine.routing.beginning import WORK, Way, Ways
 from handrail.engine.routing.mentioned import mentioned_agent
 from handrail.engine.routing.starting import run_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
@@ -81,16 +81,8 @@ class TurnMaker(Protocol):
     """Builds a turn with the model that the session now wants."""
 
     @property
-    def answerable(self) -> bool:
-        """Whether somebody is there who can be asked."""
-
-    @property
-    def usual_route(self) -> str:
-        """Where messages go that say nothing else; `auto`: where they belong."""
-
-    @property
-    def continues(self) -> bool:
-        """Whether a request of several steps goes on by itself."""
+    def ways(self) -> Ways:
+        """How messages find the pipeline that they run through."""
 
     @property
     def map(self) -> RepositoryMap: ...
@@ -152,7 +144,7 @@ class Runner:
         take_over(self.session, self.workspace)
         async with self.maker.background.kept(self.session), anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_text)
-            if self.session.state.turn and not (self._waits and self.maker.answerable):
+            if self.session.state.turn and not (self._waits and self.maker.ways.answerable):
                 self._go_on(tasks)
             while True:
                 ticket = self.bell.ticket()
@@ -320,14 +312,9 @@ class Runner:
 
     def _way(self, command: SendMessage, turn_id: str) -> Way:
         agent = mentioned_agent(command, self.workspace, self.maker.catalogue)
-        way = Way(agent.route) if agent.route else None
-        return way or way_of(
-            command,
-            self.session.state,
-            turn_id,
-            usual=self.maker.usual_route,
-            answerable=self.maker.answerable,
-        )._replace(noted=agent.note)
+        if agent.route:
+            return Way(agent.route)
+        return self.maker.ways.of(command, self.session.state, turn_id)._replace(noted=agent.note)
 
     def _begun(self, way: Way, turn_id: str, command: SendMessage, model: Model) -> list[Event]:
         return run_of(
@@ -336,8 +323,8 @@ class Runner:
             command,
             catalogue=self.maker.catalogue,
             log=self.session.log,
-            small=model.capabilities.one_action,
-            continues=self.maker.continues,
+            capabilities=model.capabilities,
+            continues=self.maker.ways.continues,
         )
 
     def _message(

@@ -76,7 +76,7 @@ class Turn:
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
-        walked = await self.course.run(Talk(self.work, self.reply, self.let_end), self.reached)
+        walked = await self.course.run(Talk(self.work, self.reply, self.let_end, self.hear_end), self.reached)
         await self.settle()
         self._finish(walked)
 
@@ -106,6 +106,14 @@ class Turn:
         from handrail.engine.hooked_end import until_let_end
 
         return await until_let_end(self.hooks, self.session, answer)
+
+    async def hear_end(self, ending: Ending) -> Ending:
+        """The same where the run is over: nobody can be sent back to work."""
+        if self.hooks is None:
+            return ending
+        from handrail.engine.hooked_end import heard_at_end
+
+        return await heard_at_end(self.hooks, self.session, ending)
 
     async def make_room(self) -> None:
         """Compact the conversation, where the next request would not fit."""

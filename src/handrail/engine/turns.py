@@ -28,7 +28,7 @@ from handrail.engine.limits import Limits
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.stages import Means, affording
-from handrail.engine.routing.beginning import AUTO, WORK
+from handrail.engine.routing.beginning import AUTO, WORK, Ways
 from handrail.engine.routing.gates import Thresholds
 from handrail.engine.routing.rules import sign_of
 from handrail.engine.side_call import SideCall
@@ -93,10 +93,13 @@ class Turns:
             refuse_unknown_tools(hooks, toolbox)
         self._kept: list[str] = []
         self.map = repository_map
-        self.answerable = answerable
         self.catalogue = catalogue
-        self.usual_route = AUTO if settings.auto_route else WORK
-        self.continues = settings.auto_continue
+        self.ways = Ways(
+            usual=AUTO if settings.auto_route else WORK,
+            answerable=answerable,
+            continues=settings.auto_continue,
+            thresholds=Thresholds(settings.router.clarify_below, settings.router.act_above),
+        )
 
     def _keep(self, entry: str) -> None:
         """Put an entry on the user's list of allowed commands, for the turns to come and for good."""
@@ -146,7 +149,7 @@ class Turns:
         stored = lru_cache(maxsize=MOST_SHOWN)(session.log.blob)
         retries = Retries(times=self._settings.retries.count, seconds=self._settings.retries.seconds)
         picks = bool(session.state.turn and session.state.turn.batch)
-        asker: Asker = SessionAsker(session, self._bell, answerable=self.answerable)
+        asker: Asker = SessionAsker(session, self._bell, answerable=self.ways.answerable)
         if picks:
             from handrail.engine.picked import PickedAsker
 
@@ -167,7 +170,7 @@ class Turns:
                 keep_entry=self._keep,
                 deny=self._settings.commands.deny,
                 without_sandbox=self._settings.commands.without_sandbox,
-                answerable=self.answerable,
+                answerable=self.ways.answerable,
                 shown_characters=shown_characters(window, most=16_000, share=6),
                 secrets=secrets,
                 hooks=hooks,
@@ -201,12 +204,7 @@ class Turns:
             ),
             compacting=self._compacting(session, models, prompt, stored, side),
             stored=stored,
-            course=Course(
-                means,
-                side,
-                partial(self._said, models[0]),
-                Thresholds(self._settings.router.clarify_below, self._settings.router.act_above),
-            ),
+            course=Course(means, side, partial(self._said, models[0]), self.ways),
             settle=partial(self.commit, session),
             intents=lambda: self._intent_words(session.state.intent),
             hooks=hooks,

@@ -19,9 +19,10 @@ TOOLS = {"create": "write", "rewrite": "write", "replace": "edit", "delete": "de
 
 
 async def look(work: Work) -> Output:
-    """What files there are, for the plan."""
+    """What files there are and what was said before, for the plan."""
     end = await work.call("list", {"path": ".", "depth": 2})
-    return {"files": head(end.content, LISTED, "There are more.") if end.ok else ""}
+    files = head(end.content, LISTED, "There are more.") if end.ok else ""
+    return {"files": files, "earlier": work.earlier}
 
 
 async def load(work: Work) -> Output:

@@ -7,6 +7,7 @@ from typing import Any
 
 from anyio.lowlevel import checkpoint
 
+from handrail.engine.earlier import earlier_turns
 from handrail.engine.pipeline.definition import CallEnd, Change, Outputs
 from handrail.protocol.errors import LostHold, ToolError
 from handrail.protocol.events import ToolFinished
@@ -47,6 +48,11 @@ class StageWork:
         self._tools = tools
         self._turn_id = turn_id
         self._made = 0
+
+    @property
+    def earlier(self) -> str:
+        """What was said in the last turns before the question, in short."""
+        return earlier_turns(self._session)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallEnd:
         """Use a tool, through the gate. A call that was made before a restart is not made again."""

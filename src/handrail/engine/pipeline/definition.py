@@ -9,6 +9,8 @@ from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events.runs import StageKind
 
 Output = dict[str, Any]
+TALKS: tuple[StageKind, ...] = ("work", "answer")
+"""Kinds of stages that happen in the session's conversation."""
 
 
 class Gate(NamedTuple):
@@ -122,10 +124,18 @@ class Pipeline(NamedTuple):
 
     def conversational(self, skips: Collection[str] = ()) -> bool:
         """Whether all of it that is not skipped happens in the session's conversation."""
-        return all(stage.kind in ("work", "answer") for stage in self.stages if stage.name not in skips)
+        return all(stage.kind in TALKS for stage in self.stages if stage.name not in skips)
+
+    @property
+    def works(self) -> bool:
+        """Whether the model works at files in one of its stages."""
+        return any(stage.kind == "work" for stage in self.stages)
 
     def first(self, skips: Collection[str] = ()) -> Stage:
         return next(stage for stage in self.stages if stage.name not in skips)
+
+    def last(self, skips: Collection[str] = ()) -> Stage:
+        return [stage for stage in self.stages if stage.name not in skips][-1]
 
     def stage(self, name: str) -> Stage:
         if found := next((stage for stage in self.stages if stage.name == name), None):
@@ -186,6 +196,10 @@ class Work(Protocol):
     @property
     def outputs(self) -> Outputs:
         """Of the stages that it takes."""
+
+    @property
+    def earlier(self) -> str:
+        """What was said in the last turns before the question, in short."""
 
     @property
     def room(self) -> int:

@@ -32,6 +32,8 @@ class Talk(NamedTuple):
     """One answer of a JSON Schema, without tools."""
     let_end: Callable[[Callable[[], Awaitable[Ending]]], Awaitable[Ending]]
     """Hears the user's hooks on an answer; what they demand is answered again."""
+    hear_end: Callable[[Ending], Awaitable[Ending]]
+    """Hears them on the end of a run, when it was not the conversation that came last."""
 
 
 class Means(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from handrail.engine.ending import Ending
 from handrail.engine.pipeline.definition import (
     KEPT,
+    TALKS,
     Catalogue,
     Gate,
     Output,
@@ -86,7 +87,7 @@ def _started(run_id: str, pipeline: Pipeline, stage: Stage, told: str) -> StageS
         stage_id=new_id("st"),
         stage=stage.name,
         kind=stage.kind,
-        text=told if stage.kind in ("work", "answer") else "",
+        text=told if stage.kind in TALKS else "",
         number=pipeline.stages.index(stage) + 1,
         of=len(pipeline.stages),
     )

@@ -1,7 +1,6 @@
 """Asking a model where a message goes, where its words do not say it."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,13 +12,12 @@ from handrail.models.base import Deadlines, Request, UserTurn
 from handrail.models.reading import shaped
 from handrail.protocol.events import Routed
 from handrail.protocol.routing import MOST_OPTIONS, RouterDecision
-from handrail.sessions.transcript import Entry, Replied, Said
 from handrail.tools.clip import head_and_tail
 from handrail.tools.secrets import Secrets
 
 PATIENCE = Deadlines(first_byte=20.0, silence=10.0, whole=30.0)
 ANSWER_TOKENS, SMALL_ANSWER_TOKENS = 400, 40
-SHOWN, SHOWN_EARLIER, EARLIER_TURNS = 2_000, 300, 3
+SHOWN = 2_000
 TEXTS = {"type": "array", "items": {"type": "string"}}
 DECISION = {"type": "string", "enum": ["chat", "agent", "tasks", "clarify"]}
 CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
@@ -65,7 +63,7 @@ async def route_by_model(
     *,
     side: SideCall,
     secrets: Secrets,
-    earlier: Sequence[Entry],
+    earlier: str,
     thresholds: Thresholds,
 ) -> Routed:
     """Where it goes: as the model says, as far as its confidence carries; else as its words hint."""
@@ -101,9 +99,9 @@ def _routed(message: str, turn_id: str, by: str, decision: RouterDecision, sign:
     )
 
 
-def _request(message: str, side: SideCall, secrets: Secrets, earlier: Sequence[Entry]) -> Request:
+def _request(message: str, side: SideCall, secrets: Secrets, earlier: str) -> Request:
     small = side.model.capabilities.one_action
-    before = [] if small else _earlier(earlier)
+    before = [f"Earlier:\n{earlier}"] if earlier and not small else []
     parts = [*before, f"The user's message:\n{head_and_tail(message, SHOWN)}"]
     schema = SMALL_SCHEMA if small else SCHEMA
     return Request(
@@ -114,19 +112,3 @@ def _request(message: str, side: SideCall, secrets: Secrets, earlier: Sequence[E
         temperature=0.0 if small else None,
         deadlines=PATIENCE,
     )
-
-
-def _earlier(entries: Sequence[Entry]) -> list[str]:
-    """The last turns before the message, in short."""
-    told: list[str] = []
-    turns = 0
-    for entry in reversed(entries):
-        match entry:
-            case Said(by="user"):
-                turns += 1
-                told.append(f"user: {head_and_tail(entry.words, SHOWN_EARLIER)}")
-            case Replied() if entry.text:
-                told.append(f"assistant: {head_and_tail(entry.text, SHOWN_EARLIER)}")
-        if turns == EARLIER_TURNS:
-            break
-    return ["Earlier:\n" + "\n".join(reversed(told))] if told else []

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from handrail.engine.menu import whole_number
 from handrail.engine.pipeline.definition import Catalogue, Pipeline
-from handrail.engine.routing.gates import SURE, by_rules, by_selection
+from handrail.engine.routing.gates import SURE, Thresholds, by_rules, by_selection
 from handrail.engine.routing.rules import sign_of
+from handrail.models.base import Capabilities
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import Routed
@@ -32,27 +33,41 @@ class Way(NamedTuple):
     """What the user has to know of how it was understood."""
 
 
-def way_of(command: SendMessage, state: State, turn_id: str, *, usual: str, answerable: bool) -> Way:
-    """The way of a message: the user's word first, then what they picked, then their words.
+class Ways(NamedTuple):
+    """How messages find their way, as the settings say."""
 
-    Where nobody can be asked, what the words leave open is work: a task was given.
-    """
-    routes = state.routes
-    wished = command.route or routes.chosen or usual
-    if wished != AUTO:
-        return Way(wished)
-    if command.check:
-        return Way(WORK)
-    if command.selection is not None:
-        picked = by_selection(command.selection)
-        return Way(TASKS, _routed(turn_id, command.text, "answer", "it was picked", picked))
-    if routes.asked and (option := option_of(routes.asked, command.text)):
-        return _answered(routes.asked, option, turn_id)
-    sign = sign_of(command.text)
-    sign = sign._replace(sure=sign.sure or (sign.leans and state.turns > 0))
-    if decision := by_rules(sign):
-        return Way(decision.decision, _routed(turn_id, command.text, "rules", sign.why, decision))
-    return Way("" if answerable else WORK)
+    usual: str
+    """The route of a message where nobody chose one."""
+    answerable: bool
+    """Whether somebody can be asked."""
+    continues: bool
+    """Whether an answer in steps goes on by itself."""
+    thresholds: Thresholds
+
+    def of(self, command: SendMessage, state: State, turn_id: str) -> Way:
+        """The way of a message: the user's word first, then what they picked, then their words.
+
+        Where nobody can be asked, what the words leave open is work: a task was given.
+        """
+        routes = state.routes
+        wished = command.route or routes.chosen or self.usual
+        if wished != AUTO:
+            return Way(wished)
+        if command.check:
+            return Way(WORK)
+        if command.selection is not None:
+            picked = by_selection(command.selection)
+            return Way(TASKS, _routed(turn_id, command.text, "answer", "it was picked", picked))
+        if routes.asked and (option := option_of(routes.asked, command.text)):
+            return _answered(routes.asked, option, turn_id)
+        sign = sign_of(command.text)
+        sign = sign._replace(sure=sign.sure or (sign.leans and state.turns > 0))
+        if decision := by_rules(sign):
+            return Way(decision.decision, _routed(turn_id, command.text, "rules", sign.why, decision))
+        if self.answerable:
+            return Way("")
+        decision = RouterDecision(decision="agent", confidence=0.0)
+        return Way(WORK, _routed(turn_id, command.text, "rules", "nobody can be asked", decision))
 
 
 def check_route(route: str, catalogue: Catalogue) -> None:
@@ -61,11 +76,16 @@ def check_route(route: str, catalogue: Catalogue) -> None:
         catalogue.find(route)
 
 
-def pipeline_of(route: str, catalogue: Catalogue) -> Pipeline:
-    """The pipeline of a route; raises UsageProblem where there is none."""
-    if route == TASKS and TASKS not in catalogue.pipelines:
+def pipeline_of(way: Way, catalogue: Catalogue, capabilities: Capabilities) -> Pipeline:
+    """The pipeline of a way; raises UsageProblem where there is none.
+
+    Work that Handrail sends to a model without tools of its own is done by one answer with changes; who
+    chooses the tool loop gets it, with calls that are written down.
+    """
+    if way.route == TASKS and TASKS not in catalogue.pipelines:
         raise UsageProblem(NO_TASKS)
-    return catalogue.find(route)
+    toolless = not (capabilities.native_tools or capabilities.one_action)
+    return catalogue.find(ANSWER if toolless and way.routed and way.route == WORK else way.route)
 
 
 def only_asks(route: str, message: str, *, decided: bool, small: bool) -> bool:

@@ -14,6 +14,6 @@ async def route(talk: "Conversation", argument: str) -> None:
     """Show the session's route, or set it."""
     if not argument:
         chosen = talk.app.state(talk.session_id).routes.chosen if talk.session_id else ""
-        talk.tell("route", f"{chosen or talk.app.turns.usual_route}; {WAYS}")
+        talk.tell("route", f"{chosen or talk.app.turns.ways.usual}; {WAYS}")
         return
     await talk.send(SetRoute(route=argument.strip()))
