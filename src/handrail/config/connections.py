@@ -37,6 +37,8 @@ class ConnectionSettings(Value):
     """False: tools are described in the prompt and calls are read from the text."""
     images: bool | None = None
     schema_output: bool | None = None
+    effort: bool = False
+    """Whether this server's models take an effort; it is sent only where that is known or said here."""
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The name this server has for the limit on output tokens."""
     stream_usage: bool = True

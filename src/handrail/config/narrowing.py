@@ -18,6 +18,7 @@ WITHHOLDS = ("commands.output_to_model",)
 LOWER_IS_NARROWER = ("limits", "retries", "context")
 
 REASONS = {
+    "models.effort": "how much a model thinks, and what that costs, is yours to choose",
     "models": "it would choose which model sees your files",
     "connections": "it would change where requests and keys are sent",
     "commands": "it would allow commands without asking",
@@ -49,4 +50,4 @@ def why_not(key: str, value: Any, current: Any) -> str:
         return "" if value else "it would let the agent work without an intent"
     if section in LOWER_IS_NARROWER:
         return f"it would raise the limit from {current} to {value}" if value > current else ""
-    return REASONS[section]
+    return REASONS.get(key.rpartition(".")[0]) or REASONS[section]

@@ -7,7 +7,7 @@ from pydantic import Field
 from handrail.config.command_entries import WrittenEntry
 from handrail.config.connections import ConnectionSettings
 from handrail.config.hooks import HookSettings
-from handrail.protocol.values import Mode, Value
+from handrail.protocol.values import Effort, Mode, Value
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -27,6 +27,13 @@ class FallbackSettings(Value):
     image: tuple[str, ...] = ()
 
 
+class EffortSettings(Value):
+    """How much the model of a role is to think; empty: as its provider has it."""
+
+    main: Effort | Literal[""] = ""
+    fast: Effort | Literal[""] = ""
+
+
 class ModelSettings(Value):
     """The model for each role as `connection/name`; empty: Handrail looks for one."""
 
@@ -35,6 +42,7 @@ class ModelSettings(Value):
     audit: str = ""
     image: str = ""
     fallback: FallbackSettings = section()
+    effort: EffortSettings = section()
 
 
 class LimitSettings(Value):

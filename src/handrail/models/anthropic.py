@@ -53,6 +53,7 @@ class AnthropicModel:
         return self._capabilities
 
     def stream(self, request: Request) -> AsyncGenerator[Part, None]:
+        request = request.changed(effort=self._capabilities.effort_for(request))
         if not self._capabilities.native_tools:
             request = with_written_tools(request)
         asked = Asked(self._connection.name, self._model, self._connection.key_env, self._connection.local)
@@ -83,9 +84,11 @@ def request_body(model: str, request: Request) -> dict[str, Any]:
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
         if BINDS_THINKING.match(model):
             body["thinking"]["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+    if request.effort:
+        body["output_config"] = {"effort": request.effort}
     if request.output_schema is not None:
         wanted = {"type": "json_schema", "schema": closed(request.output_schema)}
-        body["output_config"] = {"format": wanted}
+        body["output_config"] = {**body.get("output_config", {}), "format": wanted}
     return body
 
 

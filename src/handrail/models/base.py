@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from handrail.protocol.record import Record
 from handrail.protocol.structured import StructuredAnswer
-from handrail.protocol.values import Excerpt, ToolCall, Usage
+from handrail.protocol.values import Effort, Excerpt, ToolCall, Usage
 
 NO_FIELDS: Mapping[str, dict[str, Any]] = MappingProxyType({})
 Finish = Literal["stop", "tool_calls", "length", "filtered"]
@@ -76,6 +76,8 @@ class Request(Record):
     output_schema: dict[str, Any] | None = None
     max_output_tokens: int = 16_384
     temperature: float | None = None
+    effort: Effort | None = None
+    """How much to think; None: as the provider has it. Sent to models that take it, and to no others."""
     deadlines: Deadlines = Deadlines()
     paths: tuple[str, ...] = ()
     """Files there are, for models that can only name one of them."""
@@ -182,10 +184,19 @@ class Capabilities(NamedTuple):
     schema_output: bool = False
     images: bool = False
     thinking: bool = False
+    effort: bool = False
+    """It can be told how much to think."""
+    effort_with_tools: bool = True
+    """Also in a request that offers tools."""
     one_action: bool = False
     """Small and slow: short prompts, one action of a closed schema at a time."""
     price: Price | None = None
     """None: not known. A local server costs nothing and says so with zeros."""
+
+    def effort_for(self, request: Request) -> Effort | None:
+        """The effort that is sent with a request: what it asks for, where the model takes that."""
+        offers = bool(request.tools) and self.native_tools
+        return request.effort if self.effort and (self.effort_with_tools or not offers) else None
 
 
 class Model(Protocol):

@@ -8,7 +8,7 @@ import anyio
 
 from handrail.models.base import Capabilities
 from handrail.models.connections import LOCAL_PRICE, Connection
-from handrail.models.known import known
+from handrail.models.known import NO_EFFORT_WITH_TOOLS, bare, known
 from handrail.models.prices import listed_window
 from handrail.models.wire import Wire
 from handrail.protocol.errors import ModelProblem
@@ -41,6 +41,8 @@ def describe(connection: Connection, model: str, probed: Probed) -> Capabilities
         schema_output=bool(connection.schema_output),
         images=_first(connection.images, probed.images, facts and facts.images),
         thinking=_first(probed.thinking, facts and facts.thinking),
+        effort=connection.effort is True or (connection.effort == "known" and bool(facts and facts.effort)),
+        effort_with_tools=not NO_EFFORT_WITH_TOOLS.match(bare(model)),
         price=connection.price or (LOCAL_PRICE if connection.local else None),
     )
 

@@ -41,6 +41,8 @@ class Connection(Record):
     native_tools: bool = True
     schema_output: bool | None = None
     images: bool | None = None
+    effort: bool | Literal["known"] = False
+    """Whether its models are told how much to think; `known`: those that are known to take it."""
     context_window: int | None = None
     price: Price | None = None
     prices_as: str = ""
@@ -61,6 +63,7 @@ BUILT_IN: dict[str, Connection] = {
             base_url="https://api.anthropic.com",
             key_env=("ANTHROPIC_API_KEY",),
             schema_output=True,
+            effort="known",
             prices_as="anthropic",
         ),
         Connection(
@@ -70,6 +73,7 @@ BUILT_IN: dict[str, Connection] = {
             key_env=("OPENAI_API_KEY",),
             output_limit="max_completion_tokens",
             schema_output=True,
+            effort="known",
             prices_as="openai",
         ),
         Connection(
@@ -78,6 +82,7 @@ BUILT_IN: dict[str, Connection] = {
             base_url="https://api.x.ai/v1",
             key_env=("XAI_API_KEY",),
             schema_output=True,
+            effort="known",
             prices_as="x-ai",
         ),
         Connection(
@@ -85,6 +90,7 @@ BUILT_IN: dict[str, Connection] = {
             protocol="openai",
             base_url="https://openrouter.ai/api/v1",
             key_env=("OPENROUTER_API_KEY",),
+            effort="known",
             prices_as="openrouter",
         ),
         Connection(
@@ -93,6 +99,7 @@ BUILT_IN: dict[str, Connection] = {
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",
             key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
             schema_output=True,
+            effort="known",
             prices_as="google",
         ),
         *(

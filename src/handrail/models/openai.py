@@ -55,10 +55,12 @@ class OpenAIModel:
 
     def stream(self, request: Request) -> AsyncGenerator[Part, None]:
         names = {tool.name for tool in request.tools}
+        effort = self._capabilities.effort_for(request)
         if not self._capabilities.native_tools:
             from handrail.models.written_tools import with_written_tools
 
             request = with_written_tools(request)
+        request = request.changed(effort=effort)
         asked = Asked(self._connection.name, self._model, self._connection.key_env, self._connection.local)
         body = request_body(self._connection, self._model, request)
 
@@ -90,6 +92,8 @@ def request_body(connection: Connection, model: str, request: Request) -> dict[s
         body["temperature"] = request.temperature
     if request.tools and NO_REASONING_WITH_TOOLS.match(model):
         body["reasoning_effort"] = "none"
+    elif request.effort:
+        body["reasoning_effort"] = request.effort
     if request.output_schema is not None:
         wanted = {"name": "answer", "schema": request.output_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": wanted}

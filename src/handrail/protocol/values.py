@@ -6,6 +6,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Mode = Literal["explore", "plan", "ask", "edit", "auto"]
 Role = Literal["main", "fast", "audit", "image"]
+Effort = Literal["low", "medium", "high"]
+"""How much a model is to think before it answers."""
+ReadAs = Literal["as_is", "fenced", "first_object", "repaired", "coerced", "words"]
+"""How an answer became an object: it was one, in a fence, among words, mended by a library; then perhaps with
+simple types made what the schema asks for. `words`: it was none, and its words are all that counts."""
 FinishReason = Literal[
     "answered", "cancelled", "budget", "stuck", "failed", "waiting", "interrupted", "unverified"
 ]

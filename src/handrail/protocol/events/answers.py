@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from handrail.protocol.events.base import EventBase
 from handrail.protocol.structured import StructuredAnswer
-from handrail.protocol.values import Role, ToolCall, Usage
+from handrail.protocol.values import Effort, ReadAs, Role, ToolCall, Usage
 
 AnswerEnd = Literal["stop", "tool_calls", "length", "filtered", "cancelled", "interrupted"]
 FailureKind = Literal["retry_later", "fix_request", "authenticate", "give_up"]
@@ -30,6 +30,10 @@ class RequestStarted(EventBase):
     most_tokens: int = 0
     most_usd: float = 0.0
     """What it can come to, where a budget holds."""
+    effort: Effort | None = None
+    """How much the model was to think, where somebody said so."""
+    effort_sent: bool = False
+    """Whether it was told that; not where it would refuse it."""
 
 
 class RequestFailed(EventBase):
@@ -72,3 +76,5 @@ class Answered(EventBase):
     """What was understood of it, where it was to have parts; `text` is the same in words."""
     unread: tuple[str, ...] = ()
     """Why it could not be read so; nothing but its words is used then."""
+    read: tuple[ReadAs, ...] = ()
+    """How it was read, where it has parts."""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import Kept, Role, Usage
+from handrail.protocol.values import Effort, Kept, Role, Usage
 
 Purpose = Literal["summary", "breakout", "batch", "route"]
 
@@ -40,6 +40,10 @@ class SideAsked(EventBase):
     role: Role = "main"
     prompt_bytes: int = 0
     prompt_tokens_estimate: int = 0
+    effort: Effort | None = None
+    """How much the model was to think, where somebody said so."""
+    effort_sent: bool = False
+    """Whether it was told that; not where it would refuse it."""
 
 
 class SideAnswered(EventBase):

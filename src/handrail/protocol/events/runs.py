@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import AttachedImage, FinishReason, Value
+from handrail.protocol.values import AttachedImage, FinishReason, ReadAs, Value
 
 StageKind = Literal["work", "ask", "code", "answer"]
 """The tool loop in the session's conversation; an answer to a question of the stage's own; code."""
@@ -64,6 +64,8 @@ class StageCompleted(EventBase):
     output: dict[str, Any] | None = None
     """As its schema says; None where it is so large that it is a blob."""
     blob: str = ""
+    read: tuple[ReadAs, ...] = ()
+    """How the model's answer was read, where the output is one."""
 
 
 class GateFailed(EventBase):
