@@ -1,7 +1,6 @@
 """A chat is killed after each of its commits: it goes on, and asks and changes nothing twice."""
 
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.ids import session_stream
 from handrail.sessions.handle import recorded
+from tests.engine.commits import Commits, is_idle
 from tests.engine.conversation import conversation, eventually, words
 
 pytestmark = pytest.mark.anyio
@@ -62,40 +62,25 @@ def outcome(app: App, session_id: str, workspace: Path) -> Outcome:
     )
 
 
-def is_idle(app: App, session_id: str) -> bool:
-    waiting = app.log.waiting(session_stream(session_id))
-    return app.is_holder(session_id) and app.state(session_id).turn is None and not waiting
-
-
 @pytest.mark.promise("CHAT-6")
 async def test_a_chat_killed_after_any_commit_ends_as_if_nothing_had_been(tmp_path: Path, home: Path) -> None:
-    workspace, kept = tmp_path / "work", tmp_path / "kept"
+    workspace = tmp_path / "work"
     workspace.mkdir()
+    commits = Commits(tmp_path / "kept", home, workspace)
     (workspace / "notes.txt").write_text("notes\n")
-    copies: list[Path] = []
     async with conversation(workspace, SCRIPT, mode="edit") as talk:
-
-        def keep() -> None:
-            copies.append(kept / str(len(copies)))
-            shutil.copytree(home, copies[-1] / "home")
-            shutil.copytree(workspace, copies[-1] / "work")
-
-        talk.app.log.listeners.append(keep)
-        await talk.send(SendMessage(text="Write a and b.", route="chat"))
-        await talk.until(TurnFinished)
-        talk.app.log.listeners.remove(keep)
+        with commits.watching(talk.app):
+            await talk.send(SendMessage(text="Write a and b.", route="chat"))
+            await talk.until(TurnFinished)
         undisturbed, session_id = outcome(talk.app, talk.id, workspace), talk.id
     assert (undisturbed.changes, undisturbed.read, undisturbed.ends) == (1, 1, 1)
     assert undisturbed.todos == [True, True]
     assert undisturbed.files == {"notes.txt": "notes\n", "a.txt": "a\n", "b.txt": "b\n"}
-    assert len(copies) > 15
-    for copy in copies:
-        for folder, name in ((home, "home"), (workspace, "work")):
-            shutil.rmtree(folder)
-            shutil.copytree(copy / name, folder)
+    assert commits.count > 15
+    for number in commits.restored():
         async with conversation(workspace, SCRIPT, session=session_id, mode="edit") as talk:
             await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
-            assert outcome(talk.app, session_id, workspace) == undisturbed, copy.name
+            assert outcome(talk.app, session_id, workspace) == undisturbed, number
 
 
 @pytest.mark.promise("CHAT-6")

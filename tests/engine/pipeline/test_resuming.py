@@ -1,7 +1,6 @@
 """A run is killed at each of its events, and once in earnest: it goes on, and does nothing twice."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -28,6 +27,7 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.ids import session_stream
 from handrail.sessions.handle import recorded
+from tests.engine.commits import Commits, is_idle
 from tests.engine.conversation import conversation, eventually
 from tests.engine.pipeline.scripted import QUESTION, answers, catalogue
 
@@ -64,11 +64,6 @@ def outcome(app: App, session_id: str, workspace: Path) -> Outcome:
     )
 
 
-def is_idle(app: App, session_id: str) -> bool:
-    waiting = app.log.waiting(session_stream(session_id))
-    return app.is_holder(session_id) and app.state(session_id).turn is None and not waiting
-
-
 async def finish(workspace: Path, session_id: str) -> Outcome:
     """Open the session again, say what is still to be said, and wait for the end of the run."""
     async with conversation(
@@ -83,30 +78,20 @@ async def finish(workspace: Path, session_id: str) -> Outcome:
 
 @pytest.mark.promise("RUN-2")
 async def test_a_run_killed_after_any_commit_ends_as_if_nothing_had_been(tmp_path: Path, home: Path) -> None:
-    workspace, kept = tmp_path / "work", tmp_path / "kept"
+    workspace = tmp_path / "work"
     workspace.mkdir()
+    commits = Commits(tmp_path / "kept", home, workspace)
     async with conversation(workspace, answers(), mode="edit", catalogue=catalogue()) as talk:
-        copies: list[Path] = []
-
-        def keep() -> None:
-            copies.append(kept / str(len(copies)))
-            shutil.copytree(home, copies[-1] / "home")
-            shutil.copytree(workspace, copies[-1] / "work")
-
-        talk.app.log.listeners.append(keep)
-        await talk.send(SendMessage(text=QUESTION, route="report"))
-        await talk.until(TurnFinished)
-        await talk.turn("1")
-        talk.app.log.listeners.remove(keep)
+        with commits.watching(talk.app):
+            await talk.send(SendMessage(text=QUESTION, route="report"))
+            await talk.until(TurnFinished)
+            await talk.turn("1")
         undisturbed, session_id = outcome(talk.app, talk.id, workspace), talk.id
     assert undisturbed.changes == 5
     assert undisturbed.ends == 1
-    assert len(copies) > 25
-    for copy in copies:
-        for folder, name in ((home, "home"), (workspace, "work")):
-            shutil.rmtree(folder)
-            shutil.copytree(copy / name, folder)
-        assert await finish(workspace, session_id) == undisturbed, copy.name
+    assert commits.count > 25
+    for number in commits.restored():
+        assert await finish(workspace, session_id) == undisturbed, number
 
 
 @pytest.mark.promise("RUN-2")

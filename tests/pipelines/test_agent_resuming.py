@@ -1,0 +1,75 @@
+"""An agent of a folder is killed after each of its commits: it goes on, and does and keeps nothing twice."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from handrail.app import App
+from handrail.engine.pipeline.keeping import kept_before
+from handrail.protocol.events import ChangeApplied, RunCompleted, RunRepaired, StageCompleted
+from handrail.protocol.ids import session_stream
+from handrail.sessions.handle import recorded
+from tests.engine.commits import Commits, is_idle
+from tests.engine.conversation import conversation, eventually
+from tests.pipelines.agents import QUESTION, QUOTE, answers, demo
+
+pytestmark = pytest.mark.anyio
+KEEPS = """
+[[keeps]]
+name = "asked"
+stage = "analyse"
+field = "questions"
+"""
+
+
+class Outcome(NamedTuple):
+    """What a run of the agent has left behind."""
+
+    report: str
+    changes: int
+    stages: Counter[str]
+    repairs: int
+    kept: dict[str, Any]
+    ends: int
+
+
+def outcome(app: App, session_id: str, workspace: Path) -> Outcome:
+    found = [recorded(row).event for row in app.log.read(session_stream(session_id))]
+    return Outcome(
+        report=(workspace / "report.md").read_text(),
+        changes=sum(isinstance(event, ChangeApplied) for event in found),
+        stages=Counter(event.stage for event in found if isinstance(event, StageCompleted)),
+        repairs=sum(isinstance(event, RunRepaired) for event in found),
+        kept=dict(kept_before(app.log, app.turns.catalogue.find("report"))),
+        ends=sum(isinstance(event, RunCompleted) for event in found),
+    )
+
+
+@pytest.mark.promise("RUN-2")
+async def test_an_agent_killed_after_any_commit_ends_as_if_nothing_had_been(
+    tmp_path: Path, home: Path
+) -> None:
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    definition = demo(workspace) / "agents/report/agent.toml"
+    definition.write_text(definition.read_text() + KEEPS)
+    commits = Commits(tmp_path / "kept", home, workspace)
+    async with conversation(workspace, answers(), mode="edit", trust=True) as talk:
+        with commits.watching(talk.app):
+            await talk.turn(f"@report {QUESTION}")
+            await talk.turn("1")
+        undisturbed, session_id = outcome(talk.app, talk.id, workspace), talk.id
+    assert QUOTE in undisturbed.report
+    assert undisturbed.stages == {"analyse": 1, "gather": 1, "draft": 2, "cite": 1, "write": 1}
+    assert (undisturbed.changes, undisturbed.repairs, undisturbed.ends) == (1, 1, 1)
+    assert len(undisturbed.kept["asked"]) == 2
+    assert commits.count > 20
+    for number in commits.restored():
+        async with conversation(workspace, answers(), session=session_id, mode="edit", trust=True) as talk:
+            await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
+            if talk.app.state(session_id).paused:
+                await talk.say("1")
+                await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
+            assert outcome(talk.app, session_id, workspace) == undisturbed, number
