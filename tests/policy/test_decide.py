@@ -111,7 +111,7 @@ def test_where_nobody_can_be_asked_nothing_is_asked() -> None:
     ("facts", "way"),
     [
         (Facts("edit", "write", "ask", path=PathFacts("p"), answerable=False), "--mode edit"),
-        (run("auto", "make all", answerable=False), '--allow "make all"'),
+        (run("auto", "make all", answerable=False), "--allow 'make all'"),
         (run("auto", "a | b", answerable=False), "command of plain words"),
         (Facts("fetch", "fetch", "auto", answerable=False), "user's own message"),
         (Facts("ask_user", "ask", "auto", answerable=False), "say what was assumed"),

@@ -15,7 +15,7 @@ def test_a_command_is_explained_with_its_rule_and_what_would_change_it(tmp_path:
     facts = dict(line.split(maxsplit=1) for line in asked.stdout.splitlines())
     assert (facts["verdict"], facts["decided"]) == ("ask", "rule: find")
     assert "`-delete`" in facts["because"]
-    assert '--allow "find . -delete"' in facts["change"]
+    assert "--allow 'find . -delete'" in facts["change"]
     allowed = run(
         "policy", "explain", "--command", "find . -delete", "--allow", "find . -delete", cwd=tmp_path
     )

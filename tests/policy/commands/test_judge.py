@@ -153,10 +153,11 @@ def test_git_runs_hardened_and_the_rest_as_it_was_judged() -> None:
 @pytest.mark.parametrize(
     ("text", "way"),
     [
-        ("make all", '--allow "make all"'),
-        ("git push origin", '--allow "git push"'),
-        ("find . -delete", '--allow "find . -delete"'),
-        ("npm audit", '--allow "npm audit"'),
+        ("make all", "--allow 'make all'"),
+        ("git push origin", "--allow 'git push'"),
+        ("find . -delete", "--allow 'find . -delete'"),
+        ("npm audit", "--allow 'npm audit'"),
+        ("python3 -c 'print(\"x\")'", "--allow 'python3 -c print(\"x\")'"),
     ],
 )
 def test_it_is_said_what_would_allow_a_command(text: str, way: str) -> None:

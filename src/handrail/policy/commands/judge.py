@@ -1,5 +1,6 @@
 """What is known of a command before it runs: is every part of it on the list, and known to be harmless?"""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -183,9 +184,10 @@ def _listed(words: Sequence[Word], texts: Words, entry: Words) -> _One:
 
 
 def _exactly(texts: Words) -> str:
-    if not _as_entry(texts):
+    entry = _as_entry(texts)
+    if not entry:
         return "No entry can stand for words with blanks in them: it is asked about each time."
-    return f'`--allow "{" ".join(texts)}"` or the same entry in commands.allow would allow it.'
+    return f"`--allow {shlex.quote(entry)}` or the same entry in commands.allow would allow it."
 
 
 def _as_entry(texts: Words) -> str:
