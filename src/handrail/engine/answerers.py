@@ -71,6 +71,10 @@ class Answerers:
                 models.append(await self._connected(reference))
         return models
 
+    async def named(self, reference: str) -> Model:
+        """The model that somebody names in full, ready to be asked; raises where it cannot be."""
+        return await self._connected(reference)
+
     async def fast(self, session: Session, otherwise: Model) -> Model:
         """The model for short side work, where one is set and can be used; else the other."""
         reference = session.state.models.get("fast") or self._loaded.settings.models.fast

@@ -19,7 +19,7 @@ from handrail.protocol.errors import Authenticate, FixRequest, GiveUp, ModelProb
 from handrail.protocol.events import Answered, AnswerEnd, FailureKind, RequestFailed, RequestStarted
 from handrail.protocol.ids import new_id
 from handrail.protocol.upcast import is_storable
-from handrail.protocol.values import ToolCall, Usage
+from handrail.protocol.values import Effort, ToolCall, Usage
 from handrail.sessions.handle import Session
 
 Cost = Callable[[Model, Usage], float | None]
@@ -52,6 +52,8 @@ class Asking(NamedTuple):
     retries: Retries
     cost: Cost
     afford: Afford = as_it_is
+    effort: Effort | None = None
+    """How much the models are to think; None: as their providers have it."""
 
 
 async def ask(asking: Asking, turn_id: str, request_for: Callable[[Model], Request]) -> Answered:
@@ -89,7 +91,7 @@ async def _ask_once(
     asking: Asking, model: Model, turn_id: str, request: Request, *, attempt: int, patience: float
 ) -> Answered:
     state = asking.session.state
-    request, most_tokens, most_usd = asking.afford(model, request)
+    request, most_tokens, most_usd = asking.afford(model, request.changed(effort=asking.effort))
     started = RequestStarted(
         turn_id=turn_id,
         request_id=new_id("r"),
@@ -102,6 +104,8 @@ async def _ask_once(
         apart=state.is_apart,
         most_tokens=most_tokens,
         most_usd=most_usd,
+        effort=request.effort,
+        effort_sent=model.capabilities.effort_for(request) is not None,
     )
     session, collector, began = asking.session, Collector(), time.monotonic()
     session.append(started)
@@ -205,6 +209,7 @@ def _answered(
         apart=started.apart,
         structured=answer.structured,
         unread=answer.problems,
+        read=answer.read,
     )
 
 

@@ -16,7 +16,7 @@ from handrail.protocol.events import SideAnswered, SideAsked
 from handrail.protocol.events.context import Purpose
 from handrail.protocol.ids import new_id
 from handrail.protocol.upcast import is_storable
-from handrail.protocol.values import Role, Usage
+from handrail.protocol.values import Effort, Role, Usage
 from handrail.sessions.handle import Session
 
 CANCELLED = "It was cancelled."
@@ -31,12 +31,13 @@ class SideCall(NamedTuple):
     role: Role
     cost: Cost
     afford: Afford = as_it_is
+    effort: Effort | None = None
 
     async def ask(self, request: Request, purpose: Purpose = "summary") -> SideAnswered:
         """The answer, or the problem; asked once, because nothing waits for it that cannot do without."""
         request_id = new_id("r")
         try:
-            request = self.afford(self.model, request).request
+            request = self.afford(self.model, request.changed(effort=self.effort)).request
         except BudgetReached as reached:
             return SideAnswered(request_id=request_id, problem=str(reached), cost_usd=0.0)
         asked = SideAsked(
@@ -46,6 +47,8 @@ class SideCall(NamedTuple):
             role=self.role,
             prompt_bytes=request_bytes(request),
             prompt_tokens_estimate=request_tokens(request),
+            effort=request.effort,
+            effort_sent=self.model.capabilities.effort_for(request) is not None,
         )
         collector, began = Collector(), time.monotonic()
         self.session.append(asked)

@@ -23,6 +23,7 @@ from handrail.engine.takeover import close_turn
 from handrail.models.base import Deadlines, Model, Request
 from handrail.protocol.errors import BudgetReached, FixRequest, LostHold, ModelProblem
 from handrail.protocol.events import Answered, Compacted, Nudged
+from handrail.protocol.values import Effort
 from handrail.sessions.handle import Session
 from handrail.sessions.transcript import Replied
 from handrail.sessions.turn_state import TurnState
@@ -85,10 +86,11 @@ class Turn:
         await self.settle()
         self._finish(Walked(ending, run_end(self.session.state.run, self.session.log.blob, ending), ()))
 
-    async def work(self) -> Ending:
+    async def work(self, effort: Effort | None) -> Ending:
         """The tool loop: ask and run what is called, until an answer passes the check, if there is one."""
         checked = bool(self._turn.check)
-        return await (self.attempts.until_passed(self._answer) if checked else self._answer())
+        answer = partial(self._answer, self.asking._replace(effort=effort or self.asking.effort))
+        return await (self.attempts.until_passed(answer) if checked else answer())
 
     async def reply(self, schema: dict[str, Any]) -> Answered:
         """One answer of the schema, without tools."""
@@ -124,15 +126,15 @@ class Turn:
         """Which limit of the turn is reached, in words for the user; empty when none is."""
         return exceeded(self._turn, self.limits, self._seconds())
 
-    async def _answer(self) -> Ending:
+    async def _answer(self, asking: Asking) -> Ending:
         try:
-            return await self.let_end(self._until_answered)
+            return await self.let_end(partial(self._until_answered, asking))
         except BudgetReached as problem:
             return Ending("budget", str(problem))
         except ModelProblem as problem:
             return Ending("failed", str(problem))
 
-    async def _until_answered(self) -> Ending:
+    async def _until_answered(self, asking: Asking) -> Ending:
         while True:
             await self._run_calls()
             if self._is_done():
@@ -141,7 +143,7 @@ class Turn:
                 return ending
             self.take_steering()
             await self.make_room()
-            answered = await self._ask(self.asking, self._request)
+            answered = await self._ask(asking, self._request)
             if not answered.calls:
                 return Ending("answered", cut_short(answered))
 

@@ -156,11 +156,18 @@ class Turns:
             asker = PickedAsker(session, asker)
         affordable = affording(session, self.catalogue, price)
         side = (await self._side(session, models))._replace(afford=affordable)
+        asking = Asking(
+            session, models, retries, price, affordable, self._settings.models.effort.main or None
+        )
         means = Means(
             session=session,
             catalogue=self.catalogue,
-            asking=Asking(session, models, retries, price, affordable),
-            fast=side.model,
+            asking=asking,
+            fast=asking._replace(
+                models=[side.model, *(model for model in models if model is not side.model)],
+                effort=side.effort,
+            ),
+            named=self._answerers.named,
             gate=Gate(
                 session,
                 self._workspace,
@@ -214,7 +221,8 @@ class Turns:
         from handrail.engine.batch_deciding import BatchDeciding
         from handrail.engine.running_all import RunningAll
 
-        return RunningAll(turn, BatchDeciding(turn, SideCall(session, models[0], "main", price)))
+        deciding = SideCall(session, models[0], "main", price, effort=asking.effort)
+        return RunningAll(turn, BatchDeciding(turn, deciding))
 
     def _hooked(self, session: Session, secrets: Secrets) -> "Hooks | None":
         if not self._hooks:
@@ -242,7 +250,7 @@ class Turns:
     async def _side(self, session: Session, models: Sequence[Model]) -> SideCall:
         fast = await self._answerers.fast(session, models[0])
         role: Role = "main" if fast is models[0] else "fast"
-        return SideCall(session, fast, role, price)
+        return SideCall(session, fast, role, price, effort=self._settings.models.effort.fast or None)
 
     def _said(self, model: Model, command: SendMessage, state: State) -> Taken:
         """A message of the turn that runs."""

@@ -18,7 +18,7 @@ from handrail.models.base import (
 )
 from handrail.models.sendable import joined
 from handrail.protocol.structured import StructuredAnswer
-from handrail.protocol.values import ToolCall, Usage
+from handrail.protocol.values import ReadAs, ToolCall, Usage
 
 
 class TextReader:
@@ -93,6 +93,8 @@ class Answer(NamedTuple):
     structured: StructuredAnswer | None = None
     problems: tuple[str, ...] = ()
     """Why an answer that should be structured is not."""
+    read: tuple[ReadAs, ...] = ()
+    """How it was read, where it is."""
 
 
 class Collector:
@@ -143,6 +145,7 @@ class Collector:
             raw=bytes(self._raw),
             structured=self._structured.value if self._structured else None,
             problems=self._structured.problems if self._structured else (),
+            read=self._structured.read if self._structured else (),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from handrail.protocol.record import Record
 from handrail.protocol.structured import StructuredAnswer
-from handrail.protocol.values import Effort, Excerpt, ToolCall, Usage
+from handrail.protocol.values import Effort, Excerpt, ReadAs, ToolCall, Usage
 
 NO_FIELDS: Mapping[str, dict[str, Any]] = MappingProxyType({})
 Finish = Literal["stop", "tool_calls", "length", "filtered"]
@@ -140,6 +140,7 @@ class Structured(Record):
     text: str
     """All words of the answer; they stand for what streamed."""
     problems: tuple[str, ...] = ()
+    read: tuple[ReadAs, ...] = ()
 
 
 class UsagePart(Record):

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from handrail.models.fitting import fitted
 from handrail.models.sendable import fault, joined
+from handrail.protocol.values import ReadAs
 
 FENCE_OPEN = re.compile(r"^[ \t]{0,16}```[\w-]{0,40}[ \t\r]{0,16}\n", re.MULTILINE)
 FENCE_CLOSE = re.compile(r"\n[ \t]{0,16}```[ \t\r]{0,16}(?=\n|\Z)")
@@ -24,7 +25,7 @@ THINKING = ("<think>", "</think>")
 MOST_REPAIRED = 200_000
 """Characters that the library is given: its time is not proportional to them."""
 
-How = Literal["as_is", "fenced", "first_object", "repaired", "cut", "unreadable"]
+How = ReadAs | Literal["cut", "unreadable"]
 
 
 class Read(NamedTuple):
@@ -40,6 +41,8 @@ class Shaped(NamedTuple):
 
     value: dict[str, Any] | None
     problems: tuple[str, ...] = ()
+    read: tuple[ReadAs, ...] = ()
+    """How it was found, and whether its types had to be mended."""
 
 
 class NotJson(ValueError):
@@ -49,12 +52,16 @@ class NotJson(ValueError):
 def shaped(text: str, schema: Mapping[str, Any]) -> Shaped:
     """What an answer means by the schema."""
     found = read_object(text)
-    if found.value is None:
+    if found.value is None or found.how == "cut" or found.how == "unreadable":  # noqa: PLR1714 narrows
         return Shaped(None, (found.problem,))
     if unfit := fault(found.value):
         return Shaped(None, (f"it holds {unfit}",))
     value, problems = fitted(found.value, schema)
-    return Shaped(None, problems) if problems else Shaped(value)
+    if problems:
+        return Shaped(None, problems)
+    # By their text: in Python 1, 1.0 and True are the same.
+    coerced = json.dumps(value) != json.dumps(found.value)
+    return Shaped(value, read=(found.how, "coerced") if coerced else (found.how,))
 
 
 def unwrapped(text: str) -> str | None:

@@ -169,8 +169,8 @@ class StructuredReader:
         talking = "changes" not in self._schema["properties"]
         if talking and self._prose and '"summary"' not in written:
             answer = StructuredAnswer(summary=written.strip())  # words are all that was asked for
-            return Structured(answer, written)
-        value, problems = shaped(written, self._schema)
+            return Structured(answer, written, read=("words",))
+        value, problems, read = shaped(written, self._schema)
         if value is None:
             return self._unread(written, *problems)
         try:
@@ -179,9 +179,8 @@ class StructuredReader:
             first = error.errors(include_url=False, include_input=False)[0]
             return self._unread(written, f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}")
         answer = only_said(answer) if talking else going_on(answer)
-        return Structured(
-            answer, "\n\n".join(part for part in (*self._all_words(answer), *offered(answer)) if part)
-        )
+        words = "\n\n".join(part for part in (*self._all_words(answer), *offered(answer)) if part)
+        return Structured(answer, words, read=read)
 
     def _all_words(self, answer: StructuredAnswer) -> tuple[str, ...]:
         """All words of the answer, what was shown before everything else, in whichever order it came."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from handrail.context.budget import output_tokens, shown_characters
 from handrail.engine.asking import Asking, ask
@@ -10,6 +11,7 @@ from handrail.engine.pipeline.telling import told
 from handrail.models.base import AssistantTurn, Deadlines, Message, Model, Request, UserTurn
 from handrail.models.reading import shaped
 from handrail.protocol.errors import GiveUp
+from handrail.protocol.values import ReadAs
 from handrail.sessions.run_state import RunState
 from handrail.tools.clip import head_and_tail
 from handrail.tools.secrets import Secrets
@@ -21,6 +23,13 @@ FORM = "Answer with one JSON object and nothing else. Its JSON Schema:\n{schema}
 UNREAD = "[Handrail: this is not what was asked for: {problems}. Answer again, with the JSON object alone.]"
 
 
+class Understood(NamedTuple):
+    """What an answer means, and how it was read."""
+
+    output: Output
+    read: tuple[ReadAs, ...]
+
+
 async def ask_stage(
     stage: Stage,
     run: RunState,
@@ -30,7 +39,7 @@ async def ask_stage(
     turn_id: str,
     deadlines: Deadlines,
     secrets: Secrets,
-) -> Output:
+) -> Understood:
     """What the model answered, as the schema says; raises GiveUp where it cannot be read."""
     schema = stage.schema or {"type": "object"}
     said: list[Message] = []
@@ -38,9 +47,9 @@ async def ask_stage(
     for _ in range(TRIES):
         request_for = _request_for(stage, run, outputs, said, deadlines=deadlines, secrets=secrets)
         answered = await ask(asking, turn_id, request_for)
-        value, problems = shaped(answered.text, schema)
+        value, problems, read = shaped(answered.text, schema)
         if value is not None:
-            return value
+            return Understood(value, read)
         said += [AssistantTurn(answered.text), UserTurn(UNREAD.format(problems="; ".join(problems)))]
     raise GiveUp(f"The answer of the stage {stage.name} cannot be used: {'; '.join(problems)}. Ask again.")
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from handrail.engine.limits import NO_BUDGET, Budget
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events.runs import StageKind
+from handrail.protocol.values import Effort
 
 Output = dict[str, Any]
 TALKS: tuple[StageKind, ...] = ("work", "answer")
@@ -38,6 +39,10 @@ class Stage(NamedTuple):
     """`answer`: the name of a function that words what the conversation is told first, from the outputs."""
     role: Literal["main", "fast"] = "main"
     """Which model an `ask` goes to."""
+    model: str = ""
+    """`ask`: the model as `connection/name`; it goes before the role, and no other stands in for it."""
+    effort: Effort | None = None
+    """`ask` and `work`: how much the model is to think; None: as the user has set it."""
     max_output: int = 4_096
     otherwise: Mapping[str, Any] | None = None
     """`ask`: the output where no model answers as it should; None: the run ends there."""

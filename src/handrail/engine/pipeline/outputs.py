@@ -8,6 +8,7 @@ from typing import NamedTuple
 from handrail.engine.pipeline.definition import Output
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.events import StageCompleted
+from handrail.protocol.values import ReadAs
 from handrail.sessions.run_state import OpenStage, RunState, StageDone
 
 INLINE = 16_000
@@ -19,10 +20,10 @@ class Completed(NamedTuple):
     blobs: tuple[bytes, ...]
 
 
-def completed(run: RunState, stage: OpenStage, output: Output) -> Completed:
+def completed(run: RunState, stage: OpenStage, output: Output, read: tuple[ReadAs, ...] = ()) -> Completed:
     """The event that ends a stage, and what goes beside it."""
     data = json.dumps(output, ensure_ascii=False)
-    event = StageCompleted(run_id=run.run_id, stage_id=stage.stage_id, stage=stage.stage)
+    event = StageCompleted(run_id=run.run_id, stage_id=stage.stage_id, stage=stage.stage, read=read)
     if len(data) <= INLINE:
         return Completed(event.model_copy(update={"output": output}), ())
     blob = data.encode()

@@ -12,6 +12,7 @@ from handrail.engine.pipeline.walker import Done
 from handrail.models.base import Deadlines, Model, Request
 from handrail.protocol.errors import BudgetReached, ModelProblem
 from handrail.protocol.events import Answered
+from handrail.protocol.values import Effort
 from handrail.sessions.handle import Session
 from handrail.sessions.run_state import RunState
 from handrail.sessions.transcript import Replied
@@ -26,8 +27,8 @@ MOST_FOUND = 60_000
 class Talk(NamedTuple):
     """What happens in the session's conversation."""
 
-    work: Callable[[], Awaitable[Ending]]
-    """The tool loop."""
+    work: Callable[[Effort | None], Awaitable[Ending]]
+    """The tool loop, with an effort of its own where there is one."""
     reply: Callable[[dict[str, Any]], Awaitable[Answered]]
     """One answer of a JSON Schema, without tools."""
     let_end: Callable[[Callable[[], Awaitable[Ending]]], Awaitable[Ending]]
@@ -42,7 +43,10 @@ class Means(NamedTuple):
     session: Session
     catalogue: Catalogue
     asking: Asking
-    fast: Model
+    fast: Asking
+    """The same for the role `fast`."""
+    named: Callable[[str], Awaitable[Model]]
+    """The model of a reference; raises where it cannot be asked."""
     gate: Gate
     tools: Tools
     deadlines: Deadlines
@@ -59,18 +63,19 @@ class Stages(NamedTuple):
 
     async def perform(self, stage: Stage, run: RunState, outputs: Outputs) -> Done:
         if stage.kind == "work":
-            return self._answered(await self.talk.work(), run)
+            return self._answered(await self.talk.work(stage.effort), run)
         if reached := self.reached():
             return Done(Ending("budget", reached), {})
         if stage.kind == "answer":
-            return await self._reply(run)
-        output = await (self._ask if stage.kind == "ask" else self._code)(stage, run, outputs)
-        return Done(Ending("answered"), output)
+            return await self._reply(stage, run)
+        if stage.kind == "ask":
+            return await self._ask(stage, run, outputs)
+        return Done(Ending("answered"), await self._code(stage, run, outputs))
 
-    async def _reply(self, run: RunState) -> Done:
+    async def _reply(self, stage: Stage, run: RunState) -> Done:
         """A small model answers as it always does, and looks at files on its way if it has to."""
         if self.means.asking.models[0].capabilities.one_action:
-            return self._answered(await self.talk.work(), run)
+            return self._answered(await self.talk.work(stage.effort), run)
         from handrail.engine.pipeline.answering_stage import answer_stage
 
         done = Done(Ending("answered"), {})
@@ -91,18 +96,16 @@ class Stages(NamedTuple):
         said = replied[-1].text if replied and not run.conversational else ""
         return Done(ending, {"answer": said} if said else {})
 
-    async def _ask(self, stage: Stage, run: RunState, outputs: Outputs) -> Output:
+    async def _ask(self, stage: Stage, run: RunState, outputs: Outputs) -> Done:
         from handrail.engine.pipeline.asking_stage import ask_stage
 
-        asking, fast = self.means.asking, self.means.fast
-        others = [model for model in asking.models if model is not fast]
-        models = [fast, *others] if stage.role == "fast" else asking.models
+        asking = await self._asking(stage)
         try:
-            return await ask_stage(
+            output, read = await ask_stage(
                 stage,
                 run,
                 outputs,
-                asking=asking._replace(models=models),
+                asking=asking,
                 turn_id=_turn_id(self.means.session),
                 deadlines=self.means.deadlines,
                 secrets=self.means.secrets,
@@ -112,7 +115,15 @@ class Stages(NamedTuple):
         except ModelProblem:
             if stage.otherwise is None:
                 raise
-            return dict(stage.otherwise)  # each failed request is in the log
+            return Done(Ending("answered"), dict(stage.otherwise))  # each failed request is in the log
+        return Done(Ending("answered"), output, read)
+
+    async def _asking(self, stage: Stage) -> Asking:
+        """Who is asked, and with how much effort: the model that the stage names, or those of its role."""
+        asking = self.means.fast if stage.role == "fast" else self.means.asking
+        if stage.model:
+            asking = asking._replace(models=[await self.means.named(stage.model)], effort=None)
+        return asking._replace(effort=stage.effort or asking.effort)
 
     async def _code(self, stage: Stage, run: RunState, outputs: Outputs) -> Output:
         from handrail.engine.pipeline.code_stage import StageWork

@@ -24,6 +24,7 @@ from handrail.engine.pipeline.outputs import completed, outputs_of
 from handrail.protocol.errors import BudgetReached, LostHold, ModelProblem
 from handrail.protocol.events import Event, GateFailed, RunContinued, RunRepaired, RunStarted, StageStarted
 from handrail.protocol.ids import new_id
+from handrail.protocol.values import ReadAs
 from handrail.sessions.handle import Session
 from handrail.sessions.run_state import OpenStage, RunState
 
@@ -36,6 +37,8 @@ class Done(NamedTuple):
 
     ending: Ending
     output: Output
+    read: tuple[ReadAs, ...] = ()
+    """How a model's answer was read, where the output is one."""
 
 
 class Performer(Protocol):
@@ -157,7 +160,7 @@ class Walker:
         done = await self._performer.perform(stage, self._run, self._outputs)
         self._run = self._folded()
         if done.ending.reason == "answered":
-            event, blobs = completed(self._run, self._open, done.output)
+            event, blobs = completed(self._run, self._open, done.output, done.read)
             self._note(event)
             self._blobs += blobs
         return done.ending
