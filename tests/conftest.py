@@ -17,6 +17,14 @@ NO_SERVER = "".join(
 LOCAL_NAMES = {"localhost", "localhost.localdomain", ""}
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker which sandboxes there are: each one's own look under load could give it other tests."""
+    from tests.tools.sandbox.conftest import probed
+
+    node.workerinput["sandboxes"] = [found.model_dump_json() for found in probed()]
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
