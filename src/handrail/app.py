@@ -152,7 +152,12 @@ class App:
         self.answerers = Answerers(loaded, places, environ, options.model, workspace.root)
         self._sandbox = Sandbox(places.data)
         self._sandbox.tidy(workspace.root)
-        self.agents = AgentFolders(places, workspace.root, trusted=options.trust)
+        self.agents = AgentFolders(
+            places,
+            workspace.root,
+            lambda model: self.answerers.reach(model).problem,
+            trusted=options.trust,
+        )
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         self.turns = Turns(
             self.answerers,

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from handrail.config.credentials import find_credential, save_credential
 from handrail.config.layers import LoadedSettings
 from handrail.config.places import Places
 from handrail.engine.known_secrets import known_secrets
 from handrail.models.base import Deadlines, Model, Request, UserTurn
-from handrail.models.choice import Choice, Server, Wishes, choose, find_servers
+from handrail.models.choice import Choice, Server, Wishes, choose, find_servers, full_name
 from handrail.models.connect import connect, get_ready
 from handrail.models.connections import connections
 from handrail.protocol.errors import HandrailError
@@ -19,6 +19,7 @@ from handrail.tools.secrets import Secrets
 
 if TYPE_CHECKING:
     from handrail.models.embedded.report import Report
+    from handrail.models.reach import Reach
 
 PROBE_SECONDS = 20.0
 
@@ -74,6 +75,23 @@ class Answerers:
     async def named(self, reference: str) -> Model:
         """The model that somebody names in full, ready to be asked; raises where it cannot be."""
         return await self._connected(reference)
+
+    def set_for(self, role: Literal["main", "fast"]) -> str:
+        """The full name of the model that the settings have for a role; empty where they name none."""
+        models = self._loaded.settings.models
+        wished = (models.fast if role == "fast" else "") or models.main
+        return full_name(wished, connections(self._loaded.settings.connections)) if wished else ""
+
+    def reach(self, reference: str) -> "Reach":
+        """Where a model that is named in full answers, or why it cannot; nothing is asked for it."""
+        from handrail.models.reach import reach
+
+        return reach(
+            reference,
+            environment=self._environment,
+            settings=self._loaded.settings.connections,
+            credential=self._credential,
+        )
 
     async def fast(self, session: Session, otherwise: Model) -> Model:
         """The model for short side work, where one is set and can be used; else the other."""

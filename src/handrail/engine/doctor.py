@@ -62,6 +62,8 @@ async def examine(
         "version", "ok", f"handrail {__version__}, Python {platform.python_version()} on {platform.system()}"
     )
     yield await _model(answerers)
+    for finding in await _efforts(loaded, answerers):
+        yield finding
     yield Finding("embedded", *await answerers.embedded())
     for reference, problem in await answerers.unusable_fallbacks():
         yield Finding("fallback", "warn", f"{reference} cannot be used", problem)
@@ -94,6 +96,31 @@ async def _model(answerers: Answerers) -> Finding:
     except HandrailError as problem:
         return Finding("model", "fail", f"{choice.reference} ({choice.why})", str(problem))
     return Finding("model", "ok", f"{choice.reference} answers ({choice.why})")
+
+
+async def _efforts(loaded: LoadedSettings, answerers: Answerers) -> list[Finding]:
+    """Of each role that has an effort, whether its model is told; one that cannot be used is told above."""
+    models, found = loaded.settings.models, []
+    for role, effort, other in (("main", models.effort.main, ""), ("fast", models.effort.fast, models.fast)):
+        if not effort:
+            continue
+        try:
+            reference = await answerers.check(other) if other else (await answerers.choice(None)).reference
+            abilities = (await answerers.named(reference)).capabilities
+        except HandrailError:
+            continue
+        if abilities.effort and abilities.effort_with_tools:
+            found.append(Finding("effort", "ok", f"{role}: {effort}, sent to {reference}"))
+        elif abilities.effort:
+            text = f"{role}: {effort}, sent to {reference} only in requests without tools"
+            found.append(Finding("effort", "warn", text))
+        else:
+            text = f"{role}: {effort} is not sent to {reference}, which is not known to take it"
+            name = reference.partition("/")[0]
+            found.append(
+                Finding("effort", "warn", text, f"[connections.{name}] effort = true says that it does")
+            )
+    return found
 
 
 def _log(log: Log) -> Finding:

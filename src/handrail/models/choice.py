@@ -130,15 +130,16 @@ def _asked(wishes: Wishes, available: Mapping[str, Connection]) -> Choice | None
     for place, words in PLACES.items():
         reference = getattr(wishes, place)
         if reference:
-            return Choice(_full(reference, available), words, _fallbacks(wishes, available))
+            return Choice(full_name(reference, available), words, _fallbacks(wishes, available))
     return None
 
 
 def _fallbacks(wishes: Wishes, available: Mapping[str, Connection]) -> tuple[str, ...]:
-    return tuple(_full(each, available) for each in wishes.fallbacks)
+    return tuple(full_name(each, available) for each in wishes.fallbacks)
 
 
-def _full(reference: str, available: Mapping[str, Connection]) -> str:
+def full_name(reference: str, available: Mapping[str, Connection]) -> str:
+    """`connection/name` of what a user's words mean; raises UsageProblem."""
     if reference.startswith(f"{SCRIPTED}/"):
         return reference
     if reference.strip().partition("/")[0] == EMBEDDED:

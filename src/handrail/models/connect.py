@@ -44,7 +44,7 @@ async def connect(
         return OneActionModel(embedded_model(reference, environment))
     connection, model = resolve(reference, connections(settings or {}))
     key = find_key(connection, environment, credential)
-    if not key and connection.key_env and not connection.local:
+    if not key and wants_key(connection):
         raise Authenticate(
             f"There is no key for {connection.name}. Put one into {' or '.join(connection.key_env)}, "
             "or choose another model with --model."
@@ -66,6 +66,11 @@ def get_ready(reference: str) -> None:
     """Import what asking will need, beside whatever the caller waits for meanwhile, such as the disk."""
     if reference.partition("/")[0] != SCRIPTED and HTTP not in sys.modules:
         Thread(target=import_module, args=(HTTP,), daemon=True).start()
+
+
+def wants_key(connection: Connection) -> bool:
+    """Whether nothing is answered without a key."""
+    return bool(connection.key_env) and not connection.local
 
 
 def find_key(connection: Connection, environment: Mapping[str, str], credential: Credential) -> str:

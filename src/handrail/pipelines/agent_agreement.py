@@ -12,8 +12,8 @@ from handrail.pipelines.steps import STEPS
 from handrail.pipelines.wording import Location, Named, Problems
 
 KEYS_OF = {
-    "ask": ("prompt", "model", "output", "max_output"),
-    "work": ("prompt",),
+    "ask": ("prompt", "model", "effort", "output", "max_output"),
+    "work": ("prompt", "effort"),
     "code": ("step", "options"),
 }
 """Keys that a stage of this kind has, besides those of all."""

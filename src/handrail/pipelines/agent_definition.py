@@ -26,6 +26,7 @@ from handrail.engine.pipeline.definition import (
 from handrail.engine.pipeline.pausing import listed
 from handrail.pipelines.agent_agreement import agree
 from handrail.pipelines.agent_file import (
+    ROLES,
     SECTIONS,
     AgentFile,
     BudgetEntry,
@@ -128,7 +129,9 @@ def _stage(at: int, entry: StageEntry, files: AgentFiles, problems: Problems) ->
         takes=tuple(dict.fromkeys(takes)),
         schema=entry.output,
         step=entry.name if entry.kind == "code" else "",
-        role=entry.model,
+        role="fast" if entry.model == "fast" else "main",
+        model="" if entry.model in ROLES else entry.model,
+        effort=entry.effort,
         max_output=entry.max_output,
         gates=tuple(gates),
         budget=_budget(entry.budget),

@@ -1,16 +1,31 @@
 """What `agent.toml` says: its keys and their limits."""
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from handrail.models.connections import SCRIPTED
 from handrail.pipelines.registered import NAME
-from handrail.protocol.values import Value
+from handrail.protocol.values import Effort, Value
 
 Name = Annotated[str, Field(pattern=rf"^{NAME}$")]
 Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Tokens = Annotated[int, Field(ge=100, le=5_000_000)]
 Usd = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+ROLES = ("main", "fast")
+REFERENCE = re.compile(r"[^\s/\x00-\x1f\x7f]{1,60}/[^\s\x00-\x1f\x7f]{1,120}")
+
+
+def _model(text: str) -> str:
+    if text not in ROLES and not REFERENCE.fullmatch(text):
+        raise ValueError("should be 'main', 'fast', or a model by name as 'CONNECTION/NAME'")
+    if text.startswith(f"{SCRIPTED}/"):
+        raise ValueError("should be a model of one of your connections; a script is for --model alone")
+    return text
+
+
+WhichModel = Annotated[str, AfterValidator(_model)]
 
 
 class BudgetEntry(Value):
@@ -30,8 +45,10 @@ class StageEntry(Value):
     kind: Literal["ask", "work", "code"]
     prompt: Annotated[str, Field(max_length=200)] = ""
     """`ask` and `work`: a file in `prompts/`."""
-    model: Literal["main", "fast"] = "main"
-    """`ask`: the role of the model that answers."""
+    model: WhichModel = "main"
+    """`ask`: the role of the model that answers, or the model itself."""
+    effort: Effort | None = None
+    """`ask` and `work`: how much it is to think."""
     takes: Annotated[tuple[Name, ...], Field(max_length=30)] = ()
     """Earlier stages, or `kept`, whose outputs it is told."""
     output: dict[str, Any] | None = None

@@ -1,19 +1,21 @@
 """Agents in folders: those of the user, and those of the workspace once the user has trusted them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from handrail.config.places import Places
 from handrail.engine.pipeline.definition import Pipeline
-from handrail.protocol.errors import UsageProblem
+from handrail.protocol.errors import ConfigProblem, UsageProblem
 
 if TYPE_CHECKING:
     from handrail.pipelines.agent_definition import Agent
     from handrail.pipelines.agent_folder import Found
 
 Trust = Literal["own", "trusted", "untrusted", "changed"]
+WhyNot = Callable[[str], str]
+"""Why a model that is named in full cannot be asked; empty where it can."""
 MOST_AGENTS = 200
 """Of one folder; the rest is not looked at."""
 UNTRUSTED = (
@@ -26,11 +28,19 @@ CHANGED = (
 )
 
 
+def no_reason(_model: str) -> str:
+    """For callers that ask no model."""
+    return ""
+
+
 class AgentFolders:
     """The agents there are. Nothing is looked at before one is asked for."""
 
-    def __init__(self, places: Places, workspace: Path, *, trusted: bool = False) -> None:
+    def __init__(
+        self, places: Places, workspace: Path, why_not: WhyNot = no_reason, *, trusted: bool = False
+    ) -> None:
         """`trusted` lets those of the workspace be used this once."""
+        self._why_not = why_not
         self._places = places
         self._workspace = workspace
         self._trusted = trusted
@@ -48,6 +58,8 @@ class AgentFolders:
                 raise UsageProblem(UNTRUSTED.format(slug=slug))
             case "changed":
                 raise UsageProblem(CHANGED.format(slug=slug))
+        if problems := self.unreachable(agent):
+            raise ConfigProblem("\n".join(problems))
         return agent.pipeline
 
     def find(self, slug: str) -> "Found | None":
@@ -87,6 +99,21 @@ class AgentFolders:
         if key not in self._loaded:
             self._loaded[key] = defined(files)
         return self._loaded[key]
+
+    def unreachable(self, agent: "Agent") -> list[str]:
+        """What stands in the way of the models that its stages name, by file and line."""
+        naming = [(at, stage) for at, stage in enumerate(agent.pipeline.stages) if stage.model]
+        if not naming:
+            return []
+        from handrail.config.toml_file import parse_toml
+        from handrail.pipelines.agent_folder import FILE
+        from handrail.pipelines.wording import Problems
+
+        found = Problems(parse_toml(agent.files.found.folder / FILE, agent.files.files[FILE]))
+        for at, stage in naming:
+            if problem := self._why_not(stage.model):
+                found.add(("stages", at, "model"), f"{stage.model} cannot be asked: {problem}")
+        return found.found
 
     def trust(self, agent: "Agent") -> Trust:
         """Whether it may be used as it is now."""

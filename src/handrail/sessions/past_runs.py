@@ -8,6 +8,7 @@ from handrail.protocol.events import (
     Event,
     GateFailed,
     Recorded,
+    RequestStarted,
     RunBrokenOff,
     RunCompleted,
     RunFailed,
@@ -25,6 +26,7 @@ from handrail.storage.log import Log
 TOLD = (
     RunStarted,
     StageStarted,
+    RequestStarted,
     StageCompleted,
     GateFailed,
     RunRepaired,
@@ -81,7 +83,8 @@ def _of_session(log: Log, stream: str) -> Iterator[PastRun]:
     for one in map(recorded, rows):
         before = runs.current
         runs.apply(one)
-        run_id = getattr(one.event, "run_id", "")
+        of_request = runs.current.run_id if runs.current else ""
+        run_id = getattr(one.event, "run_id", of_request)
         if isinstance(one.event, TOLD):
             told.setdefault(run_id, []).append(one)
         for state in (before, runs.current, runs.paused):

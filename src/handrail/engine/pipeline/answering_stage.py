@@ -37,7 +37,7 @@ async def answer_stage(session: Session, reply: Reply, *, reads_only: bool) -> D
 def _done(answered: Answered, unread: int) -> Done | None:
     """What the stage came to; None where the answer is asked for again."""
     if answered.structured:
-        return Done(Ending("answered"), answered.structured.model_dump(mode="json"))
+        return Done(Ending("answered"), answered.structured.model_dump(mode="json"), answered.read)
     if answered.end == "stop" and unread < TRIES:
         return None
     told = " ".join(filter(None, (WORDS_ALONE, cut_short(answered))))

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 
+from handrail.interfaces.cli.agent_models import NOT_SENT, AgentModels
 from handrail.interfaces.cli.figures import ago, duration, usd
 from handrail.pipelines.agent_definition import Agent
 from handrail.pipelines.load import Trust
@@ -11,6 +12,7 @@ from handrail.protocol.events import (
     BreakoutPending,
     Event,
     GateFailed,
+    RequestStarted,
     RunBrokenOff,
     RunCompleted,
     RunFailed,
@@ -28,10 +30,18 @@ TRUST = {
     "untrusted": "of this workspace, not trusted: `handrail trust` lets it be used",
     "changed": "of this workspace, changed since you trusted it: `handrail trust` lets it be used",
 }
+READ = {
+    "as_is": "as it is",
+    "fenced": "from a fence",
+    "first_object": "from among words",
+    "repaired": "repaired",
+    "coerced": "types mended",
+    "words": "its words",
+}
 SHOWN = 100
 
 
-def shown(agent: Agent, trust: Trust) -> Iterator[str]:
+def shown(agent: Agent, trust: Trust, models: AgentModels) -> Iterator[str]:
     """All that an agent is made of."""
     said, pipeline = agent.said, agent.pipeline
     yield f"{agent.slug}: {said.name}. {said.description}"
@@ -41,8 +51,8 @@ def shown(agent: Agent, trust: Trust) -> Iterator[str]:
     yield f"  budget     {_budget(pipeline.budget.tokens, pipeline.budget.usd)}"
     for number, (entry, stage) in enumerate(zip(said.stages, pipeline.stages, strict=True), 1):
         what = entry.step if entry.kind == "code" else entry.prompt or "the conversation"
-        model = f", model {stage.role}" if entry.kind == "ask" else ""
-        yield f"  stage {number}    {stage.name}: {entry.kind} {what}{model}"
+        yield f"  stage {number}    {stage.name}: {entry.kind} {what}"
+        yield from (f"             {line}" for line in models.lines(stage))
         if stage.takes:
             yield f"             takes {', '.join(stage.takes)}"
         for name, value in entry.options.items():
@@ -88,7 +98,14 @@ def _told(event: Event) -> Iterator[tuple[str, str]]:
         case StageStarted():
             of = f" ({event.number} of {event.of})" if event.of else ""
             yield "stage", f"{event.stage}{of}"
+        case RequestStarted():
+            told = [event.model, f"attempt {event.attempt}" if event.attempt > 1 else ""]
+            sent = "" if event.effort_sent else f" ({NOT_SENT})"
+            told.append(f"effort {event.effort}{sent}" if event.effort else "")
+            yield "model", ", ".join(filter(None, told))
         case StageCompleted(output=output):
+            if event.read:
+                yield "read", ", ".join(READ[each] for each in event.read)
             fields = ", ".join(f"{name}: {_plain(value)}" for name, value in (output or {}).items())
             yield (
                 "done",

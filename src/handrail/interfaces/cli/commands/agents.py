@@ -14,6 +14,7 @@ from handrail.interfaces.cli.styles import clean
 from handrail.protocol.errors import ConfigProblem, UsageProblem
 
 if TYPE_CHECKING:
+    from handrail.interfaces.cli.agent_models import AgentModels
     from handrail.pipelines.agent_folder import Found
     from handrail.pipelines.load import AgentFolders
     from handrail.sessions.past_runs import PastRun
@@ -66,6 +67,8 @@ def row_of(folders: "AgentFolders", found: "Found") -> dict[str, str]:
         agent = folders.load(found)
     except ConfigProblem as problem:
         return {**row, "state": "wrong", "description": str(problem).splitlines()[0]}
+    if problems := folders.unreachable(agent):
+        return {**row, "state": "no model", "description": problems[0]}
     state = {"own": "yours", "changed": "changed"}.get(folders.trust(agent), folders.trust(agent))
     return {**row, "state": state, "description": agent.said.description}
 
@@ -80,7 +83,7 @@ def show(given: dict[str, Any], name: str, prompts: bool) -> None:
 
     folders = folders_of(given)
     agent = folders.load(one(folders, name))
-    for text in shown(agent, folders.trust(agent)):
+    for text in shown(agent, folders.trust(agent), models_of(given)):
         print(clean(text))
     for file, data in sorted(agent.files.files.items()) if prompts else ():
         print(clean(f"\n--- {file}\n{data.decode()}"))
@@ -92,19 +95,22 @@ def show(given: dict[str, Any], name: str, prompts: bool) -> None:
 def validate(given: dict[str, Any], name: str | None) -> int:
     """Check an agent, or all of them; each problem is told by file and line.
 
-    Ends with 0 where nothing is wrong, with 1 otherwise.
+    Ends with 0 where nothing is wrong, with 1 otherwise. A model that cannot be asked is a warning: that is a
+    matter of your settings.
     """
     folders = folders_of(given)
     found = [one(folders, name)] if name else list(folders.all())
     wrong = 0
     for each in found:
         try:
-            folders.load(each)
+            agent = folders.load(each)
         except ConfigProblem as problem:
             wrong += 1
             print(clean(str(problem)))
         else:
-            print(clean(f"{each.slug}: nothing wrong."))
+            warnings = [f"warning: {text}" for text in folders.unreachable(agent)]
+            for text in warnings or [f"{each.slug}: nothing wrong."]:
+                print(clean(text))
     if not found:
         print("There is no agent to check. `handrail agents new NAME` writes one.", file=sys.stderr)
     return PROBLEMS if wrong else 0
@@ -206,8 +212,19 @@ def folders_of(given: dict[str, Any]) -> "AgentFolders":
     from handrail.config.places import find_places
     from handrail.pipelines.load import AgentFolders
 
+    return AgentFolders(find_places(os.environ), workspace_of(given), models_of(given).why_not)
+
+
+def models_of(given: dict[str, Any]) -> "AgentModels":
+    from handrail.config.places import find_places
+    from handrail.interfaces.cli.agent_models import AgentModels
+
+    return AgentModels(find_places(os.environ), workspace_of(given), os.environ)
+
+
+def workspace_of(given: dict[str, Any]) -> Path:
     inherited = click.get_current_context().find_root().params.get("workspace")
-    return AgentFolders(find_places(os.environ), folder(given.get("workspace") or inherited or "."))
+    return folder(given.get("workspace") or inherited or ".")
 
 
 def one(folders: "AgentFolders", name: str) -> "Found":

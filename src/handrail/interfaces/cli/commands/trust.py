@@ -51,7 +51,7 @@ def command(revoking: bool, **given: Any) -> int:
         return 0
     if loaded.ignored:
         show(loaded)
-    show_agents(agents)
+    show_agents(agents, places, workspace)
     return ask(loaded, agents, workspace)
 
 
@@ -79,14 +79,16 @@ def untrusted_agents(places: "Places", workspace: Path) -> list[Untrusted]:
     return [each for each in found if each.trust != "trusted"]
 
 
-def show_agents(agents: list[Untrusted]) -> None:
+def show_agents(agents: list[Untrusted], places: "Places", workspace: Path) -> None:
     """What each would do."""
     if not agents:
         return
     from handrail.interfaces.cli.agent_lines import shown
+    from handrail.interfaces.cli.agent_models import AgentModels
 
+    models = AgentModels(places, workspace, os.environ)
     for agent, trust in agents:
-        for text in shown(agent, trust):
+        for text in shown(agent, trust, models):
             print(clean(text))
     print(
         "An agent chooses prompts, models and steps. `handrail agents show NAME --prompts` shows every word."
