@@ -40,6 +40,7 @@ def test_a_fault_at_any_moment_leaves_the_file_old_or_new_and_what_it_was_in_the
             ended = True
         except (HandrailError, OSError, Dead):
             ended = False
+        disk.close()
         now = (root / FILE).read_bytes()
         kept = [path.read_bytes() for path in (root / FILE).parent.iterdir()]
         if kind == "meddle" and fate.struck:

@@ -69,6 +69,10 @@ class Replayed:
         session.append(SessionStarted(session_id=session.id, workspace=str(self.root), version="0"))
         return session
 
+    def close(self) -> None:
+        for session in self.sessions:
+            session.release()
+
     def _save(self, world: World) -> None:
         for path, lines in world.items():
             (self.root / path).parent.mkdir(exist_ok=True)
@@ -273,6 +277,7 @@ def test_after_five_hundred_edits_renames_and_moves_each_line_has_its_intent(
         for number, (line, told) in enumerate(zip(lines, blamed(log, root, path), strict=True), start=1)
         if line.owner != told
     ]
+    replayed.close()
     assert not wrong
     assert {line.owner for lines in replayed.world.values() for line in lines} >= {*INTENTS, "-"}
 
@@ -286,11 +291,12 @@ def edited(session: Session, root: Path, path: str, new: str, intent: str = "INT
 
 
 @pytest.fixture
-def session(log: Log, root: Path) -> Session:
+def session(log: Log, root: Path) -> Iterator[Session]:
     session = Session(log, "s_1")
     session.try_hold()
     session.append(SessionStarted(session_id=session.id, workspace=str(root), version="0"))
-    return session
+    yield session
+    session.release()
 
 
 BLOCK = "def total(items):\n    return sum(item.price for item in items)\n\n"
@@ -342,6 +348,7 @@ def test_what_a_session_wrote_that_ended_before_it_could_say_so_is_of_its_intent
     assert blamed(log, root, "a.py") == expected
     session.append(*recover(session, Workspace(root)))
     assert blamed(log, root, "a.py") == expected
+    other.release()
 
 
 def test_what_the_user_types_again_is_the_users(log: Log, root: Path, session: Session) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -62,14 +63,18 @@ class Desk:
     def calm(self) -> None:
         self.fate.kind, self.fate.dead, self.fate.struck = "none", False, False
 
-    def close(self) -> None:
+    def die(self) -> None:
         self.session.release()
         self.session.log.close()
+
+    def close(self) -> None:
+        self.die()
+        self.disk.close()
 
     def come_back(self, cut: Random | None) -> None:
         self.calm()
         self.session.log.leftover.noted()  # what was to be noted died with the process
-        self.close()
+        self.die()
         if cut:
             self.disk.cut_power(cut)
         self.session = self.opened()
@@ -87,18 +92,20 @@ class Desk:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path)
+    yield desk
+    desk.close()
 
 
 @pytest.mark.promise("TRACE-3")
 @pytest.mark.parametrize("kind", ["kill", "power cut", "full", "fail"])
 @pytest.mark.parametrize("first", [True, False], ids=["first line", "later line"])
 def test_a_fault_at_any_moment_leaves_a_trace_that_is_whole(
-    folder: Path, kind: FaultKind, first: bool
+    tmp_path: Path, kind: FaultKind, first: bool
 ) -> None:
     for effect in range(MOST_EFFECTS):
-        desk = Desk(folder / str(effect))
+        desk = Desk(tmp_path / str(effect))
         if not first:
             desk.change(1)
         desk.disk.adopt()
@@ -119,15 +126,14 @@ def test_a_fault_at_any_moment_leaves_a_trace_that_is_whole(
         desk.check()
         assert not temporaries(desk.root)
         desk.close()
-        desk.disk.close()
-        shutil.rmtree(folder / str(effect))
+        shutil.rmtree(tmp_path / str(effect))
         if over:
             return
         assert struck
     raise AssertionError("the change has more effects than were tried")
 
 
-def test_a_full_disk_is_told_before_the_next_change_and_nothing_is_missing_afterwards(folder: Path) -> None:
+def test_a_full_disk_is_told_before_the_next_change_and_nothing_is_missing_afterwards(desk: Desk) -> None:
     class Full(FaultyDisk):
         full = False
 
@@ -136,9 +142,9 @@ def test_a_full_disk_is_told_before_the_next_change_and_nothing_is_missing_after
                 raise OSError(28, "No space left on device")
             return super().append(folder, name, mode)
 
-    desk = Desk(folder)
     desk.change(1)
     full = Full(desk.root, desk.fate)
+    desk.disk.close()
     desk.disk = full
     full.full = True
     desk.change(2)  # made and recorded; only its lines wait
@@ -151,8 +157,7 @@ def test_a_full_disk_is_told_before_the_next_change_and_nothing_is_missing_after
     assert [said["number"] for said in lines_in(desk.root)] == [1, 2, 3, 4, 5, 6]
 
 
-def test_the_first_part_of_a_line_is_written_again_and_what_is_not_ours_stays(folder: Path) -> None:
-    desk = Desk(folder)
+def test_the_first_part_of_a_line_is_written_again_and_what_is_not_ours_stays(desk: Desk) -> None:
     desk.change(1)
     trace = desk.root / PATH
     whole = trace.read_bytes()
@@ -175,9 +180,8 @@ def writer_in(data: bytes) -> str:
 @pytest.mark.promise("TRACE-6")
 @pytest.mark.parametrize("what", ["folder", "file", "pipe"])
 def test_a_link_or_a_pipe_in_place_of_the_trace_stops_changes_and_is_not_followed(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory, what: str
+    desk: Desk, tmp_path_factory: pytest.TempPathFactory, what: str
 ) -> None:
-    desk = Desk(folder)
     desk.change(1)
     outside = tmp_path_factory.mktemp("outside")
     (outside / "victim").write_text("precious\n")
@@ -199,9 +203,8 @@ def test_a_link_or_a_pipe_in_place_of_the_trace_stops_changes_and_is_not_followe
 
 
 def test_the_lines_of_a_command_that_a_crash_kept_from_the_file_come_with_the_next_change(
-    folder: Path,
+    desk: Desk,
 ) -> None:
-    desk = Desk(folder)
     desk.change(1)
     files = (FileChange(path="made", op="create", new_sha256="3" * 64),)
     change = ChangePrepared(turn_id="t_1", change_id="c_2", call_id="x", files=files, by="command")

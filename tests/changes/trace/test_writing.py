@@ -174,6 +174,7 @@ def test_a_forked_session_begins_a_chain_of_its_own(bench: Bench) -> None:
     other.try_hold()
     edit = FileEdit("b.py", "create", None, b"y = 1\n")
     apply(other, bench.workspace, ChangeSet((edit,), Origin()))
+    other.release()
     write(bench, "a.py", "x = 2\n")
     assert [said["number"] for said in lines_in(bench.root)] == [1, 1, 2]
     assert is_right(bench)
