@@ -324,6 +324,26 @@ async def test_doctor_with_a_broken_model_says_what_to_do(tmp_path: Path, model:
     assert found["storage"].level == "ok"
 
 
+@pytest.mark.promise("MOD-23")
+async def test_doctor_says_whether_the_models_take_the_effort_that_is_set(tmp_path: Path) -> None:
+    efforts = "[models]\neffort = { main = 'high', fast = 'low' }\n"
+    with FakeServer([Said(text=("ok",))]) as server:
+        mine = f'[connections.mine]\nbase_url = "{server.url}/v1"\n'
+        write_settings(f"{efforts}{mine}")
+        found = await findings(tmp_path, "mine/m")
+        assert found["effort"].level == "warn"
+        assert "fast: low is not sent to mine/m" in found["effort"].text
+        assert found["effort"].advice == "[connections.mine] effort = true says that it does"
+        write_settings(f"{efforts}{mine}effort = true\n")
+        assert (await findings(tmp_path, "mine/m"))["effort"] == Finding(
+            "effort", "ok", "fast: low, sent to mine/m"
+        )
+        openai = f'[connections.openai]\nbase_url = "{server.url}/v1"\n'
+        write_settings(f"{efforts.replace('low', '')}{openai}")
+        told = (await findings(tmp_path, "openai/gpt-5.4"))["effort"]
+        assert told.text == "main: high, sent to openai/gpt-5.4 only in requests without tools"
+
+
 @pytest.mark.promise("APP-6")
 async def test_doctor_tells_of_settings_that_a_workspace_may_not_make(tmp_path: Path) -> None:
     (tmp_path / ".handrail").mkdir()

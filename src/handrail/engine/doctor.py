@@ -11,6 +11,8 @@ from handrail.changes.recovery import exchange_offered
 from handrail.config.layers import LoadedSettings, default_settings, load_settings
 from handrail.config.places import find_places, workspace_folder
 from handrail.engine.answerers import Answerers
+from handrail.models.connections import EMBEDDED
+from handrail.models.known import DEFAULTS
 from handrail.protocol.errors import ConfigProblem, HandrailError, StorageProblem
 from handrail.storage.log import Log
 from handrail.storage.recovery import open_log, verify
@@ -99,7 +101,7 @@ async def _model(answerers: Answerers) -> Finding:
 
 
 async def _efforts(loaded: LoadedSettings, answerers: Answerers) -> list[Finding]:
-    """Of each role that has an effort, whether its model is told; one that cannot be used is told above."""
+    """Of each role that has an effort, whether its model is told; side work offers no tools."""
     models, found = loaded.settings.models, []
     for role, effort, other in (("main", models.effort.main, ""), ("fast", models.effort.fast, models.fast)):
         if not effort:
@@ -107,20 +109,26 @@ async def _efforts(loaded: LoadedSettings, answerers: Answerers) -> list[Finding
         try:
             reference = await answerers.check(other) if other else (await answerers.choice(None)).reference
             abilities = (await answerers.named(reference)).capabilities
-        except HandrailError:
+        except HandrailError as problem:
+            if other:
+                found.append(Finding("effort", "warn", f"{role}: {other} cannot be used", str(problem)))
             continue
-        if abilities.effort and abilities.effort_with_tools:
+        if abilities.effort and (abilities.effort_with_tools or role == "fast"):
             found.append(Finding("effort", "ok", f"{role}: {effort}, sent to {reference}"))
         elif abilities.effort:
             text = f"{role}: {effort}, sent to {reference} only in requests without tools"
             found.append(Finding("effort", "warn", text))
         else:
             text = f"{role}: {effort} is not sent to {reference}, which is not known to take it"
-            name = reference.partition("/")[0]
-            found.append(
-                Finding("effort", "warn", text, f"[connections.{name}] effort = true says that it does")
-            )
+            found.append(Finding("effort", "warn", text, _effort_advice(reference.partition("/")[0])))
     return found
+
+
+def _effort_advice(connection: str) -> str:
+    """Of a provider that we know, what its models take is known; of other servers the user knows it."""
+    if connection in (EMBEDDED, *DEFAULTS):
+        return ""
+    return f"[connections.{connection}] effort = true says that it does"
 
 
 def _log(log: Log) -> Finding:

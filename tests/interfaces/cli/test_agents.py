@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.cli.program import run, script, terminal
+from tests.models.fake_server import FakeServer, Said
 from tests.pipelines.agents import QUESTION, QUOTE, SMALL, agent, answers, demo
 
 pytestmark = pytest.mark.usefixtures("no_server")
@@ -86,3 +87,36 @@ def test_a_new_agent_is_yours_or_a_change_of_the_workspace_that_can_be_undone(tm
     assert run("agents", "validate", cwd=tmp_path).returncode == 0
     assert run("undo", cwd=tmp_path).returncode == 0
     assert not (tmp_path / "agents/faq/agent.toml").exists()
+
+
+@pytest.mark.promise("AGENT-9")
+def test_who_is_asked_is_shown_before_trust_and_told_afterwards(tmp_path: Path, home: Path) -> None:
+    """The model decides who sees the files."""
+    named = SMALL.replace('kind = "ask"', 'kind = "ask"\nmodel = "lab/deep"\neffort = "high"')
+    agent(tmp_path, text=named)
+    agent(tmp_path, "lost", named.replace("lab/", "nowhere/"))
+    with FakeServer([Said(text=('```json\n{"topics": ["costs"]}\n```',))]) as server:
+        with open(home / "handrail" / "config.toml", "a") as settings:
+            settings.write(f'[connections.lab]\nbase_url = "{server.url}/v1"\n')
+        checked = run("agents", "validate", cwd=tmp_path)
+        place = tmp_path / "agents" / "lost" / "agent.toml"
+        assert f"warning: {place}:9: nowhere/deep cannot be asked: there is no connection" in checked.stdout
+        assert (checked.returncode, "small: nothing wrong." in checked.stdout) == (0, True)
+        host = server.url.removeprefix("http://")
+        with terminal("trust", cwd=tmp_path) as talk:
+            talk.expect("nowhere/deep")
+            talk.expect("which cannot be asked")
+            talk.expect(f"model lab/deep at {host}")
+            talk.expect("effort high (not sent: the model is not known to take it)")
+            talk.expect("Trust this, as it is now?")
+            talk.type("y" + ENTER)
+            talk.expect("Trusted.")
+            assert talk.end() == 0
+        assert "no model" in run("agents", "list", cwd=tmp_path).stdout
+        done = run("run", "@small look", "--model", script(tmp_path, {"text": "Hello."}), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        told = run(
+            "agents", "runs", run("agents", "runs", cwd=tmp_path).stdout.split()[0], cwd=tmp_path
+        ).stdout
+        assert "model      lab/deep, effort high (not sent: the model is not known to take it)" in told
+        assert "read       from a fence" in told

@@ -67,10 +67,10 @@ def row_of(folders: "AgentFolders", found: "Found") -> dict[str, str]:
         agent = folders.load(found)
     except ConfigProblem as problem:
         return {**row, "state": "wrong", "description": str(problem).splitlines()[0]}
-    if problems := folders.unreachable(agent):
+    trust = folders.trust(agent)
+    if trust in ("own", "trusted") and (problems := folders.unreachable(agent)):
         return {**row, "state": "no model", "description": problems[0]}
-    state = {"own": "yours", "changed": "changed"}.get(folders.trust(agent), folders.trust(agent))
-    return {**row, "state": state, "description": agent.said.description}
+    return {**row, "state": "yours" if trust == "own" else trust, "description": agent.said.description}
 
 
 @command.command()
