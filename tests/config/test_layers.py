@@ -164,6 +164,15 @@ def test_a_workspace_may_only_narrow(load: Load, tmp_path: Path) -> None:
     assert all(ignored.why for ignored in loaded.ignored)
 
 
+def test_how_much_a_model_thinks_is_the_user_s_to_choose(load: Load) -> None:
+    loaded = load(workspace="[models.effort]\nmain = 'high'\n")
+    assert loaded.settings.models.effort.main == ""
+    assert "how much a model thinks" in loaded.ignored[0].why
+    assert load(environ={"HANDRAIL_MODELS_EFFORT_MAIN": "medium"}).settings.models.effort.main == "medium"
+    with pytest.raises(ConfigProblem, match=r"models\.effort\.main should be"):
+        load(user="[models]\neffort.main = 'max'\n")
+
+
 def test_a_trusted_workspace_may_widen_but_takes_a_connection_whole(load: Load) -> None:
     loaded = load('[connections.anthropic]\nkey_env = ["MY_KEY"]\n', WIDENING, trusted=True)
     assert loaded.ignored == ()

@@ -119,3 +119,19 @@ def test_words_around_the_object_are_not_the_answer() -> None:
     assert whole.value
     assert said(whole.value) == "It adds."
     assert whole.text == "Sure, here it is:\n\nIt adds."
+
+
+@pytest.mark.promise("AGENT-10")
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ('{"summary": "a"}', ("as_is",)),
+        ('```json\n{"summary": "a"}\n```', ("fenced",)),
+        ('{"summary": 3}', ("as_is", "coerced")),
+        ("Just words.", ("words",)),
+        ('{"summary": ["a"]}', ()),
+    ],
+)
+def test_how_an_answer_was_read_goes_with_it(text: str, how: tuple[str, ...]) -> None:
+    _, reader = read(text, random.Random(7), changing=False)
+    assert reader.end("stop").read == how

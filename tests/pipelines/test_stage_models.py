@@ -8,7 +8,7 @@ import pytest
 
 from handrail.protocol.commands import SetRoute
 from handrail.protocol.errors import ConfigProblem
-from handrail.protocol.events import RequestStarted, RunStarted, StageCompleted
+from handrail.protocol.events import RequestStarted, RunStarted, SideAsked, StageCompleted
 from tests.engine.commits import Commits, is_idle
 from tests.engine.conversation import conversation, eventually
 from tests.models.fake_server import FakeServer, Recorded, Reply, Said, body_for
@@ -192,6 +192,24 @@ async def test_a_stage_that_was_killed_goes_on_with_the_same_model(tmp_path: Pat
             assert not completions(server, "main"), number
             asked_again += len(again)
         assert asked_again
+
+
+@pytest.mark.promise("MOD-23")
+async def test_side_work_has_the_effort_of_its_role_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
+    monkeypatch.setenv("HANDRAIL_MODELS_EFFORT_FAST", "low")
+    monkeypatch.setenv("HANDRAIL_MODELS_EFFORT_MAIN", "high")
+    with FakeServer(saying()) as server:
+        settings = SETTINGS.format(url=server.url, more="[models]\nfast = 'lab/quick'")
+        async with conversation(tmp_path, None, settings=settings, model="main/m") as talk:
+            await talk.turn("cart.py, the rounding")
+            (side,) = talk.all(SideAsked)
+            assert (side.model, side.effort, side.effort_sent) == ("lab/quick", "low", True)
+            assert completions(server, "lab")[0].json["reasoning_effort"] == "low"
+            answered = talk.all(RequestStarted)[-1]
+            assert (answered.model, answered.effort, answered.effort_sent) == ("main/m", "high", False)
 
 
 @pytest.mark.promise("AGENT-10")

@@ -7,7 +7,7 @@ from pydantic import Field
 from handrail.config.command_entries import WrittenEntry
 from handrail.config.connections import ConnectionSettings
 from handrail.config.hooks import HookSettings
-from handrail.protocol.values import Effort, Mode, Value
+from handrail.protocol.values import Mode, Value
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -30,8 +30,8 @@ class FallbackSettings(Value):
 class EffortSettings(Value):
     """How much the model of a role is to think; empty: as its provider has it."""
 
-    main: Effort | Literal[""] = ""
-    fast: Effort | Literal[""] = ""
+    main: Literal["", "low", "medium", "high"] = ""
+    fast: Literal["", "low", "medium", "high"] = ""
 
 
 class ModelSettings(Value):

@@ -33,7 +33,8 @@ gates = [{{ check = "found", field = "passages", fails = "end" }}]
 name = "answer"
 kind = "ask"
 prompt = "prompts/answer.md"
-model = "main"          # or "fast"
+model = "main"          # or "fast", or a model by name: "CONNECTION/NAME"
+# effort = "high"       # how much it thinks: "low", "medium" or "high"
 takes = ["gather"]      # outputs that it is told
 gates = [
     {{ check = "not_empty", field = "findings", fails = "repair" }},
