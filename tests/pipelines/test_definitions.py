@@ -52,6 +52,7 @@ def problems(folders: AgentFolders, slug: str = "small") -> list[str]:
             "model should be 'main', 'fast', or a model by name",
         ),
         ('kind = "ask"', 'kind = "ask"\nmodel = "lab/"', 9, "as 'CONNECTION/NAME'"),
+        ('kind = "ask"', 'kind = "ask"\nmodel = "lab/m\\u202e"', 9, "as 'CONNECTION/NAME'"),
         ('kind = "ask"', 'kind = "ask"\nmodel = "scripted//etc/passwd"', 9, "a script is for --model alone"),
         ('kind = "ask"', 'kind = "ask"\neffort = "max"', 9, "effort should be 'low', 'medium' or 'high'"),
         (

@@ -14,11 +14,11 @@ Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f
 Tokens = Annotated[int, Field(ge=100, le=5_000_000)]
 Usd = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 ROLES = ("main", "fast")
-REFERENCE = re.compile(r"[^\s/\x00-\x1f\x7f]{1,60}/[^\s\x00-\x1f\x7f]{1,120}")
+REFERENCE = re.compile(r"[^\s/]{1,60}/\S{1,120}")
 
 
 def _model(text: str) -> str:
-    if text not in ROLES and not REFERENCE.fullmatch(text):
+    if text not in ROLES and not (text.isprintable() and REFERENCE.fullmatch(text)):
         raise ValueError("should be 'main', 'fast', or a model by name as 'CONNECTION/NAME'")
     if text.startswith(f"{SCRIPTED}/"):
         raise ValueError("should be a model of one of your connections; a script is for --model alone")
