@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from handrail.engine.routing.beginning import NO_TASKS
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import (
     BreakoutPending,
@@ -111,6 +112,20 @@ async def test_a_question_that_a_run_is_left_for_changes_nothing(
             ("report", False),
             ("chat", True),
         ]
+
+
+async def test_a_run_is_left_for_what_cannot_be_done_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
+    demo(tmp_path)
+    async with conversation(tmp_path, answers(), mode="edit", trust=True) as talk:
+        await talk.turn(f"@report {QUESTION}")
+        await talk.turn("Never mind. Remind me to call the harbour tomorrow.")
+        done = await talk.turn("yes")
+        assert (done.reason, NO_TASKS in done.detail) == ("failed", True)
+        assert len(talk.all(RunBrokenOff)) == 1
+        assert talk.app.state(talk.id).paused is None
 
 
 @pytest.mark.promise("AGENT-1")

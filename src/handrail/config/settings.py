@@ -1,8 +1,9 @@
 """What can be set, and what holds where nothing is set."""
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from handrail.config.command_entries import WrittenEntry
 from handrail.config.connections import ConnectionSettings
@@ -88,6 +89,12 @@ class RouterSettings(Value):
     """Below this, you are asked."""
     act_above: Share = 0.70
     """Up to this, a message that names nothing gets an answer, and nothing is done."""
+
+    @model_validator(mode="after")
+    def _asks_before_it_acts(self) -> Self:
+        if self.act_above < self.clarify_below:
+            raise PydanticCustomError("router", "act_above must not be below clarify_below")
+        return self
 
 
 class ContextSettings(Value):

@@ -15,7 +15,7 @@ from handrail.engine.routing.beginning import Way, Ways
 from handrail.engine.routing.starting import run_of
 from handrail.engine.side_call import SideCall
 from handrail.protocol.commands import SendMessage
-from handrail.protocol.errors import LostHold
+from handrail.protocol.errors import HandrailError, LostHold
 from handrail.protocol.events import BreakoutPending, Event, Recorded, RunResumed, UserMessage
 from handrail.protocol.ids import new_id
 from handrail.sessions.run_state import RunState
@@ -125,7 +125,11 @@ class Course:
         command = SendMessage(text=text, images=images, message_id=new_id("m"))
         again, blobs = self._said(command, after)
         way = self._ways.of(command, after, self._turn.turn_id)
-        started = self._begun(way, again)
+        try:
+            started = self._begun(way, again)
+        except HandrailError:
+            self._session.append(left, again, blobs=blobs)  # the run is left, whatever becomes of the message
+            raise
         self._session.append(left, again, *started, blobs=blobs)
         return None if started else await self._routed()
 

@@ -71,8 +71,18 @@ def test_a_clarify_always_has_a_question_to_answer() -> None:
     asked = RouterDecision(decision="clarify", confidence=0.9, question="Which of the two?")
 
     assert silent.question == ASK_BACK
-    assert [option.id for option in silent.options] == ["chat", "agent", "tasks"]
+    assert [option.id for option in silent.options] == ["chat", "agent"]
     assert gated(asked, question=False, thresholds=Thresholds()).question == "Which of the two?"
+
+
+def test_an_option_that_is_a_way_is_called_what_the_way_does() -> None:
+    options = ({"id": "agent", "title": "only an answer"}, {"id": "a", "title": "the first"})
+    asked = RouterDecision.model_validate(
+        {"decision": "clarify", "confidence": 0.9, "question": "Which?", "options": options}
+    )
+
+    shown = gated(asked, question=False, thresholds=Thresholds()).options
+    assert [option.title for option in shown] == ["do it in the files", "the first"]
 
 
 def test_a_selection_goes_straight_to_the_task_list_with_its_filter() -> None:

@@ -100,6 +100,44 @@ async def test_an_answer_to_the_question_is_read_in_its_light(tmp_path: Path) ->
     assert "The user chose: do it in the files." in words(talk.requests[-1])
 
 
+OPTIONS = [{"id": "a", "title": "cart.py"}, {"id": "b", "title": "shop.py"}]
+
+
+@pytest.mark.promise("ROUTE-3")
+@pytest.mark.parametrize(
+    ("message", "answer", "goes"),
+    [
+        ("the rounding in the cart", "2", "chat"),
+        ("the rounding in the cart", "shop.py!", "chat"),
+        ("clean up", "2", "agent"),
+        ("clean up", "all of them", "agent"),
+        ("the rounding in the cart", "just fix it", "agent"),
+    ],
+)
+async def test_an_answer_of_any_kind_goes_on_with_the_message_it_is_about(
+    tmp_path: Path, message: str, answer: str, goes: str
+) -> None:
+    unsure = said(decision="clarify", confidence=0.9, question="Which file?", options=OPTIONS)
+    async with conversation(tmp_path, [unsure, DONE], catalogue=TWO) as talk:
+        await talk.turn(message)
+        assert (await talk.turn(answer)).reason == "answered"
+
+    assert [(routed.by, routed.route, routed.message) for routed in talk.all(Routed)][1:] == [
+        ("answer", goes, message)
+    ]
+    assert f"Which file? The user chose: {'shop.py' if goes == 'chat' else ''}" in words(talk.requests[-1])
+
+
+async def test_a_decision_is_kept_in_bounds(tmp_path: Path) -> None:
+    names = {"names": ["x"] * 5_000, "others": ["y" * 100_000]}
+    script = [said(decision="agent", confidence=0.9, entities=names), DONE]
+    async with conversation(tmp_path, script, catalogue=TWO) as talk:
+        await talk.turn("cart.py, the rounding")
+
+    (routed,) = talk.all(Routed)
+    assert routed.decision.entities == {"names": ["x"] * 20}
+
+
 async def test_a_number_means_nothing_once_something_else_was_said(tmp_path: Path) -> None:
     unsure = said(decision="clarify", confidence=0.9)
     async with conversation(tmp_path, [unsure, DONE, DONE], catalogue=TWO) as talk:

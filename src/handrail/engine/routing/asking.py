@@ -18,12 +18,14 @@ from handrail.tools.secrets import Secrets
 PATIENCE = Deadlines(first_byte=20.0, silence=10.0, whole=30.0)
 ANSWER_TOKENS, SMALL_ANSWER_TOKENS = 400, 40
 SHOWN = 2_000
-TEXTS = {"type": "array", "items": {"type": "string"}}
+NAMED, MOST_NAMED = ("files", "names"), 20
+TEXTS = {"type": "array", "items": {"type": "string", "maxLength": 300}}
 DECISION = {"type": "string", "enum": ["chat", "agent", "tasks", "clarify"]}
 CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
+SHORT = {"type": "string", "minLength": 1, "maxLength": 200}
 OPTION = {
     "type": "object",
-    "properties": {"id": {"type": "string"}, "title": {"type": "string"}},
+    "properties": {"id": SHORT, "title": SHORT},
     "required": ["id", "title"],
     "additionalProperties": False,
 }
@@ -80,8 +82,9 @@ def _read(text: str) -> RouterDecision | None:
     found = shaped(text, SCHEMA).value
     if found is None:
         return None
+    named = {name: each[:MOST_NAMED] for name, each in found.get("entities", {}).items() if name in NAMED}
     try:
-        return RouterDecision.model_validate(found)
+        return RouterDecision.model_validate(found | {"entities": named})
     except ValidationError:
         return None
 

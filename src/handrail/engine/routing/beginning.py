@@ -14,6 +14,7 @@ from handrail.protocol.routing import Option, RouterDecision, Where
 from handrail.protocol.structured import CONTINUE
 from handrail.sessions.state import State
 
+FEW_WORDS = 12
 AUTO, WORK, ANSWER, TASKS = "auto", "agent", "chat", "tasks"
 NO_TASKS = (
     "This is about a list of your own tasks, and Handrail does not keep one yet. "
@@ -29,6 +30,8 @@ class Way(NamedTuple):
     """To be recorded, where it was not the user who said it."""
     told: str = ""
     """What the model has to know to understand the message."""
+    meant: str = ""
+    """What is to be answered, where the message does not say that itself."""
     noted: str = ""
     """What the user has to know of how it was understood."""
 
@@ -58,8 +61,8 @@ class Ways(NamedTuple):
         if command.selection is not None:
             picked = by_selection(command.selection)
             return Way(TASKS, _routed(turn_id, command.text, "answer", "it was picked", picked))
-        if routes.asked and (option := option_of(routes.asked, command.text)):
-            return _answered(routes.asked, option, turn_id)
+        if routes.asked and (answered := _answered(routes.asked, command.text, turn_id)):
+            return answered
         sign = sign_of(command.text)
         sign = sign._replace(sure=sign.sure or (sign.leans and state.turns > 0))
         if decision := by_rules(sign):
@@ -104,24 +107,36 @@ def option_of(asked: Routed, message: str) -> Option | None:
     if number:
         return options[number - 1] if number <= len(options) else None
     said = message.strip().rstrip(".!").casefold()
-    return next((each for each in options if said in (each.id.casefold(), each.title.casefold())), None)
+    names = ((each, (each.id.casefold(), each.title.casefold())) for each in options)
+    return next((each for each, known in names if said and said in known), None)
 
 
-def _answered(asked: Routed, option: Option, turn_id: str) -> Way:
-    """The way that was picked, or the task list with what was picked of it."""
-    told = (
-        f"[Handrail asked about the message before this one: {asked.decision.question} "
-        f"The user chose: {option.title}. Go on with that message.]"
-    )
-    if option.id in (WORK, ANSWER, TASKS):
-        decision = RouterDecision.model_validate({"decision": option.id, "confidence": SURE})
-    else:
-        decision = by_selection(Where(ids=(option.id,)))
+def _answered(asked: Routed, message: str, turn_id: str) -> Way | None:
+    """The way of an answer to the question: an option of it, or a few words of the user's own."""
+    option = option_of(asked, message)
+    said = option.title if option else message.strip()
+    if option is None and (sign_of(message).sure or not said or len(said.split()) > FEW_WORDS):
+        return None
+    wish = "" if option else sign_of(message).wish
+    decision = _decided(asked, option, wish or sign_of(asked.message).wish)
     return Way(
         decision.decision,
-        _routed(turn_id, asked.message, "answer", f"you chose: {option.title}", decision),
-        told,
+        _routed(turn_id, asked.message, "answer", f"you said: {said}", decision),
+        told=f"[Handrail asked about the message before this one: {asked.decision.question} "
+        f"The user chose: {said}. Go on with that message.]",
+        meant=f"{asked.message}\n\n({asked.decision.question} {said})",
     )
+
+
+def _decided(asked: Routed, option: Option | None, wish: str) -> RouterDecision:
+    """An option can be a way itself; what else is said goes where the words lean."""
+    if option and option.id in (WORK, ANSWER, TASKS):
+        way = option.id
+    elif option and (asked.decision.where or wish == "tasks"):
+        return by_selection(Where(ids=(option.id,)))
+    else:
+        way = WORK if wish == "work" else ANSWER
+    return RouterDecision.model_validate({"decision": way, "confidence": SURE})
 
 
 def _routed(turn_id: str, message: str, by: str, why: str, decision: RouterDecision) -> Routed:

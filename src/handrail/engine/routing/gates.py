@@ -4,13 +4,14 @@ a selection that answers a clarify      -> tasks, the filter seeded from it
 rules that are sure                     -> as they say
 no answer of the model, or unreadable   -> tasks for task requests, chat otherwise; no gate is asked
 clarify                                 -> clarify
-a question that names nothing           -> chat, however sure the model is
 confidence below `clarify_below`        -> clarify
+a question that names nothing           -> chat, however sure the model is
 up to `act_above`, naming nothing       -> chat
 else                                    -> as decided
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from handrail.engine.routing.rules import Sign
 from handrail.protocol.routing import Option, RouterDecision, Where
@@ -20,8 +21,9 @@ ASK_BACK = "Do you want an answer, or something done?"
 WAYS = (
     Option(id="chat", title="an answer; nothing is changed"),
     Option(id="agent", title="do it in the files"),
-    Option(id="tasks", title="it is about my task list"),
 )
+TITLES = {option.id: option for option in WAYS}
+OURS: Mapping[str, Any] = {"question": ASK_BACK, "options": WAYS}
 
 
 class Thresholds(NamedTuple):
@@ -59,9 +61,7 @@ def gated(said: RouterDecision, *, question: bool, thresholds: Thresholds) -> Ro
 
 
 def _clarify(said: RouterDecision) -> RouterDecision:
-    asked = (
-        {"decision": "clarify"}
-        if said.question
-        else {"question": ASK_BACK, "options": WAYS, "decision": "clarify"}
-    )
-    return said.model_copy(update=asked)
+    """The question of the model, or ours; an option that is a way is called what the way does."""
+    options = tuple(TITLES.get(option.id, option) for option in said.options)
+    asked: Mapping[str, Any] = {"options": options} if said.question else OURS
+    return said.model_copy(update={"decision": "clarify", **asked})

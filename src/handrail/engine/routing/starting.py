@@ -30,7 +30,7 @@ def run_of(
     """The events that begin it; none where a model is asked first which one that is."""
     if not way.route:
         return []
-    text, small = question_of(message.text, way.route), capabilities.one_action
+    text, small = way.meant or question_of(message.text, way.route), capabilities.one_action
     reads_only = only_asks(way.route, text, decided=way.routed is not None, small=small)
     pipeline = pipeline_of(way, catalogue, capabilities)
     if isinstance(message, SendMessage) and message.check and not pipeline.works:
