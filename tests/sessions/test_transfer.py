@@ -13,6 +13,7 @@ from handrail.protocol.events import (
     ChangePrepared,
     Compacted,
     ModeSet,
+    RouteSet,
     SessionStarted,
     ToolFinished,
     TurnStarted,
@@ -95,6 +96,7 @@ def test_permissions_of_an_imported_session_do_not_count(log: Log, tmp_path: Pat
     )
     session.append(
         ModeSet(mode="auto"),
+        RouteSet(route="deploy"),
         UserMessage(message_id="m", turn_id="t", text="x", files=(seen,)),
         TurnStarted(turn_id="t", number=2, model="m", mode="auto"),
         ChangePrepared(turn_id="t", change_id="c", call_id="c", files=(change,)),
@@ -105,6 +107,7 @@ def test_permissions_of_an_imported_session_do_not_count(log: Log, tmp_path: Pat
     other = open_log(tmp_path / "other")
     state = Session(other, import_lines(other, export_lines(log, "s_1"))).load().state
     assert (state.mode, state.always, state.turn) == ("ask", [], None)
+    assert state.routes.chosen == ""
     assert state.files.files == {}
     assert state.files.prepared == {}
     other.close()

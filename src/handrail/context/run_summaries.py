@@ -19,13 +19,7 @@ class RunPart(NamedTuple):
 
 def new_runs(state: State, window: int) -> RunPart:
     """Of runs that no message which the model is shown has told of yet."""
-    found = [
-        run
-        for run in state.runs.ended
-        if run.seq > state.cut.upto
-        and not state.is_aside(run.seq)
-        and (not run.told or state.is_aside(run.told))
-    ]
+    found = [run for run in state.runs.ended if run.seq > state.cut.upto and not run.told]
     if not found:
         return RunPart()
     return RunPart(_block([run.summary for run in found], window), tuple(run.run_id for run in found))
@@ -33,7 +27,7 @@ def new_runs(state: State, window: int) -> RunPart:
 
 def with_runs(state: State, window: int) -> Cut:
     """Where compaction stands, with the runs that it would have lost: each request tells of them."""
-    older = [run for run in state.runs.ended if run.seq <= state.cut.upto and not state.is_aside(run.seq)]
+    older = [run for run in state.runs.ended if run.seq <= state.cut.upto]
     if not older:
         return state.cut
     summary = f"{state.cut.summary}\n\n{_block([run.summary for run in older], window)}"

@@ -7,6 +7,7 @@ from handrail.protocol.commands import Redo, Rewind
 from handrail.protocol.errors import HandrailError, PathProblem, Undecided, UsageProblem
 from handrail.protocol.events import Redone, RewindRefused, Rewound
 from handrail.sessions.handle import Session
+from handrail.sessions.run_state import RunState
 from handrail.workspace.files import Workspace
 
 
@@ -42,12 +43,21 @@ def plan_of(session: Session, workspace: Workspace, command: Rewind | Redo) -> t
 def _carry_out(session: Session, workspace: Workspace, command: Rewind | Redo, number: int) -> None:
     plan, event = plan_of(session, workspace, command)
     change_set = back(plan, accept=command.accept, leave=command.leave)
+    before = session.state.paused
     if change_set is None:
         session.append(event, take=[number])
-        return
-    with applying(session, workspace, change_set, emptied=plan.emptied) as applied:
-        told = event.model_copy(update={"change_id": applied.change_id})
-        session.append(applied, told, take=[number])
+    else:
+        with applying(session, workspace, change_set, emptied=plan.emptied) as applied:
+            told = event.model_copy(update={"change_id": applied.change_id})
+            session.append(applied, told, take=[number])
+    _show_again(session, before)
+
+
+def _show_again(session: Session, before: RunState | None) -> None:
+    """The menu of the run that waits now, so that numbers mean what was shown last."""
+    run = session.state.paused
+    if run and run.pause and (before is None or (before.pause, before.leaving) != (run.pause, run.leaving)):
+        session.append(run.leaving or run.pause)
 
 
 def _refusal(command: Rewind | Redo, problem: HandrailError) -> RewindRefused:

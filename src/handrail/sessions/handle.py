@@ -29,6 +29,7 @@ from handrail.protocol.ids import session_stream
 from handrail.protocol.upcast import VERSION, dump_event, load_event, pack_event
 from handrail.sessions.fold import restored, stored
 from handrail.sessions.live import Live
+from handrail.sessions.standing import Standing
 from handrail.sessions.state import SNAPSHOT_VERSION, State
 from handrail.sessions.transcript import SHOWN, Entry, show
 from handrail.storage.holder import Hold, try_hold
@@ -44,6 +45,8 @@ LISTED = (
     ModelSet,
     TurnStarted,
     TurnFinished,
+    Rewound,
+    Redone,
 )
 """Events after which a list of sessions shows something else."""
 SOON_FOLLOWED = (SessionStarted, TurnStarted)
@@ -86,8 +89,10 @@ class Session:
         rows = self.log.read(self.stream, after=self.seq)
         # What the snapshot has folded already is only read for the transcript.
         found = [recorded(row) for row in rows if row.seq > self._folded or row.type in SHOWN]
+        new = [one for one in found if one.seq > self._folded]
         for one in found:
             self._fold(one)
+        self._heed_rewinds(new)
         self.seq = rows[-1].seq if rows else self.seq
         if found:
             self._ring()
@@ -156,6 +161,7 @@ class Session:
         ]
         for fact in facts:
             self._fold(fact)
+        self._heed_rewinds(facts)
         for message_id in settled:
             self.live.settle(message_id)
         if listed:
@@ -197,6 +203,15 @@ class Session:
             self._reread_transcript()
         elif not self.state.is_aside(one.seq):
             show(self.transcript, one)
+
+    def _heed_rewinds(self, new: Sequence[Recorded]) -> None:
+        """What a rewind brings back is in no state: the log tells it."""
+        if any(isinstance(one.event, Rewound | Redone) for one in new):
+            events = [recorded(row) for row in self.log.read(self.stream, limit=self._folded)]
+            standing = Standing(events)
+            for one in events:
+                standing.apply(one)
+            self.state.runs, self.state.routes = standing.runs, standing.routes
 
     def _reread_transcript(self) -> None:
         cut = self.state.cut.upto

@@ -20,7 +20,7 @@ from handrail.protocol.events import (
     StageStarted,
 )
 from handrail.sessions.handle import recorded
-from handrail.sessions.run_state import Runs
+from handrail.sessions.standing import Standing
 from handrail.storage.log import Log
 
 TOLD = (
@@ -38,8 +38,10 @@ TOLD = (
     RunFailed,
 )
 TYPES = frozenset(kind.model_fields["type"].default for kind in TOLD)
-COUNTED = frozenset({"request_started", "answered", "request_failed", "side_answered"})
+COUNTED = frozenset({"request_started", "answered", "request_failed", "side_asked", "side_answered"})
 """What says what a run has spent."""
+MOVED = frozenset({"rewound", "redone", "session_copied"})
+"""After these a run stands elsewhere."""
 
 End = Literal["finished", "failed", "left", "waiting", "open"]
 
@@ -76,13 +78,16 @@ def past_runs(log: Log, pipeline: str = "") -> list[PastRun]:
 
 
 def _of_session(log: Log, stream: str) -> Iterator[PastRun]:
-    rows = [row for row in log.read(stream) if row.type in TYPES or row.type in COUNTED]
+    rows = [row for row in log.read(stream) if row.type in TYPES | COUNTED | MOVED]
     if not any(row.type == "run_started" for row in rows):
         return
-    runs, told, spent = Runs(), dict[str, list[Recorded]](), dict[str, tuple[int, float | None]]()
-    for one in map(recorded, rows):
-        before = runs.current
-        runs.apply(one)
+    told, spent = dict[str, list[Recorded]](), dict[str, tuple[int, float | None]]()
+    found = [recorded(row) for row in rows]
+    standing = Standing(found)
+    for one in found:
+        before = standing.runs.current
+        standing.apply(one)
+        runs = standing.runs
         of_request = runs.current.run_id if runs.current else ""
         run_id = getattr(one.event, "run_id", of_request)
         if isinstance(one.event, TOLD):
@@ -91,6 +96,7 @@ def _of_session(log: Log, stream: str) -> Iterator[PastRun]:
             if state:
                 known = all(each.known for each in state.spent.values())
                 spent[state.run_id] = state.tokens(), state.usd() if known else None
+    waiting = standing.runs.paused.run_id if standing.runs.paused else ""
     for run_id, events in told.items():
         started = events[0].event
         if isinstance(started, RunStarted) and not started.conversational:
@@ -103,22 +109,22 @@ def _of_session(log: Log, stream: str) -> Iterator[PastRun]:
                 sha256=started.sha256,
                 began=events[0].at,
                 ended=events[-1].at,
-                end=_end([one.event for one in events]),
+                end=_end(events[-1].event, waits=run_id == waiting),
                 tokens=tokens,
                 usd=usd,
                 events=tuple(events),
             )
 
 
-def _end(events: list[Event]) -> End:
-    match events[-1]:
+def _end(last: Event, *, waits: bool) -> End:
+    if waits:
+        return "waiting"
+    match last:
         case RunCompleted():
             return "finished"
         case RunFailed():
             return "failed"
-        case RunBrokenOff():
-            return "left"
-        case RunPaused() | BreakoutPending():
-            return "waiting"
+        case RunBrokenOff() | RunPaused() | BreakoutPending():
+            return "left"  # one that waits no more was left by a rewind
         case _:
             return "open"

@@ -1,6 +1,6 @@
 """Which route a session's messages take, and what it asked to find that out."""
 
-from handrail.protocol.events import Event, Routed, RouteSet, RunStarted, UserMessage
+from handrail.protocol.events import Event, Routed, RouteSet, RunStarted, SessionCopied, UserMessage
 from handrail.sessions.fold import Fold
 
 
@@ -22,3 +22,5 @@ class Routes(Fold):
                 self.asked = None
             case Routed(route=""):
                 self.asked = event
+            case SessionCopied(how="import"):
+                self.chosen, self.asked = "", None  # somebody else's word

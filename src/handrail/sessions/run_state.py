@@ -100,8 +100,6 @@ class RunState(Fold):
     """How often the stages were begun that are done once for each step."""
     spoke: bool = False
     """The conversation has its answer, and tells of it."""
-    seq: int = 0
-    """Where it begins in the log."""
     step: Literal["begin", "open", "done", "flawed", "paused", "resumed"] = "begin"
     start: str = ""
     """The stage to begin with; empty: the first."""
@@ -260,7 +258,6 @@ class Runs(Fold):
                     reads_only=event.reads_only,
                     skips=event.skips,
                     continues=event.continues,
-                    seq=recorded.seq,
                     kept=event.kept,
                 )
             case RunCompleted() | RunFailed() | RunBrokenOff() as event:

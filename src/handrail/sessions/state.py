@@ -45,7 +45,7 @@ from handrail.sessions.todo_completions import Completions
 from handrail.sessions.trace_chain import TraceChain
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 10
+SNAPSHOT_VERSION = 11
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -141,6 +141,7 @@ class State(Fold):
     background: Background = Background()
     runs: Runs = Runs()
     routes: Routes = Routes()
+    """Of both: after a rewind the session's handle sets them to what they were (`standing.py`)."""
     files_before: FilesSeen | None = None
     """What the model had been shown when a turn began that starts afresh with each attempt."""
 
@@ -156,8 +157,7 @@ class State(Fold):
     @property
     def paused(self) -> RunState | None:
         """The run that waits for the user's word."""
-        run = self.runs.paused
-        return None if run is None or self.is_aside(run.seq) else run
+        return self.runs.paused
 
     @property
     def stage_id(self) -> str:

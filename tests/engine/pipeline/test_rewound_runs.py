@@ -1,0 +1,132 @@
+"""Rewinding a session with runs: each stands where it stood at the point that is kept; money stays spent."""
+
+from pathlib import Path
+
+import pytest
+
+from handrail.engine.pipeline.definition import Pause
+from handrail.protocol.commands import Redo, SendMessage, SetRoute
+from handrail.protocol.events import (
+    Redone,
+    Rewound,
+    Routed,
+    RouteSet,
+    RunPaused,
+    RunResumed,
+    StageStarted,
+    TurnFinished,
+)
+from handrail.sessions.handle import Session
+from handrail.sessions.past_runs import past_runs
+from handrail.sessions.run_state import RunState
+from tests.engine.conversation import Conversation, conversation
+from tests.engine.pipeline.scripted import QUESTION, answers, as_json, catalogue, report
+
+pytestmark = pytest.mark.anyio
+TWICE = report()._replace(pauses=(Pause("plan"), Pause("gather")))
+
+
+async def begin(talk: Conversation) -> None:
+    await talk.send(SendMessage(text=QUESTION, route="report"))
+    await talk.until(TurnFinished)
+
+
+async def rewind(talk: Conversation, turn: int) -> RunState | None:
+    """The run that waits after a rewind to before the turn, by whoever opens the session."""
+    await talk.send(talk.app.history.before_turn(talk.id, turn))
+    await talk.until(Rewound)
+    return waiting(talk)
+
+
+def waiting(talk: Conversation) -> RunState | None:
+    state = talk.app.state(talk.id)
+    opened = Session(talk.app.log, talk.id).load().state
+    assert (opened.runs, opened.routes) == (state.runs, state.routes)
+    return state.paused
+
+
+@pytest.mark.promise("RUN-8")
+async def test_a_question_whether_to_leave_is_gone_with_the_turn_that_asked_it(tmp_path: Path) -> None:
+    async with conversation(tmp_path, answers(), mode="edit", catalogue=catalogue()) as talk:
+        await begin(talk)
+        await talk.turn("3")
+        paused = waiting(talk)
+        assert paused
+        assert paused.leaving
+        paused = await rewind(talk, 2)
+        assert paused
+        assert paused.leaving is None
+        shown = await talk.until(RunPaused)
+        assert shown == paused.pause, "numbers mean a menu that is not the last that was shown"
+        finished = await talk.turn("1")
+    assert finished.reason == "answered"
+    assert talk.all(RunResumed), "1 has left the run: it meant a menu that is not there any more"
+
+
+@pytest.mark.promise("RUN-8")
+async def test_stages_that_were_taken_back_are_done_again(tmp_path: Path) -> None:
+    async with conversation(tmp_path, answers(), mode="edit", catalogue=catalogue(TWICE)) as talk:
+        await begin(talk)
+        await talk.turn("1")
+        assert (tmp_path / "first-1.txt").exists()
+        paused = await rewind(talk, 2)
+        assert paused
+        assert paused.last == "plan"
+        assert not (tmp_path / "first-1.txt").exists()
+        await talk.turn("1")
+        assert (tmp_path / "first-1.txt").exists()
+    assert [event.stage for event in talk.all(StageStarted)] == ["plan", "gather", "gather"]
+
+
+@pytest.mark.promise("RUN-8")
+async def test_a_run_that_had_ended_waits_again_and_has_spent_what_it_has_spent(tmp_path: Path) -> None:
+    priced = [{**each, "usage": {"input_tokens": 100, "output_tokens": 10}} for each in answers()]
+    async with conversation(tmp_path, priced, mode="edit", catalogue=catalogue()) as talk:
+        await begin(talk)
+        await talk.turn("1")
+        assert waiting(talk) is None
+        paused = await rewind(talk, 2)
+        assert paused
+        assert paused.pause
+        assert (paused.last, paused.tokens()) == ("plan", 330)
+        assert talk.app.state(talk.id).runs.ended == []
+        assert [run.end for run in past_runs(talk.app.log)] == ["waiting"]
+        await talk.send(Redo())
+        await talk.until(Redone)
+        assert waiting(talk) is None
+        assert len(talk.app.state(talk.id).runs.ended) == 1
+        assert await rewind(talk, 2)
+        await talk.turn("1")
+        (run,) = past_runs(talk.app.log)
+        assert (run.end, run.tokens) == ("finished", 550)
+
+
+@pytest.mark.promise("RUN-8")
+async def test_a_run_that_was_rewound_as_a_whole_is_gone(tmp_path: Path) -> None:
+    script = answers({"text": "Hello."}, {"text": "Hello again."})
+    async with conversation(tmp_path, script, mode="edit", catalogue=catalogue()) as talk:
+        await talk.turn("hello")
+        await begin(talk)
+        assert await rewind(talk, 2) is None
+        assert [run.end for run in past_runs(talk.app.log)] == ["left"]
+        finished = await talk.turn("hello again")
+    assert finished.reason == "answered"
+    assert not talk.all(RunResumed)
+
+
+@pytest.mark.promise("RUN-8")
+async def test_a_question_what_is_wanted_is_gone_with_its_turn_and_a_chosen_route_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
+    unsure = as_json("The user's message:", {"decision": "clarify", "confidence": 0.9})
+    async with conversation(tmp_path, [unsure, {"text": "Done."}], catalogue=catalogue()) as talk:
+        await talk.turn("the cart, perhaps")
+        assert talk.app.state(talk.id).routes.asked
+        await talk.send(SetRoute(route="agent"))
+        await talk.until(RouteSet)
+        await rewind(talk, 1)
+        routes = talk.app.state(talk.id).routes
+        assert (routes.asked, routes.chosen) == (None, "agent")
+        await talk.turn("2")
+    assert [routed.by for routed in talk.all(Routed)] == ["model"], "2 has answered a question that is gone"
