@@ -180,7 +180,7 @@ async def test_an_answer_is_words_while_it_streams_and_has_its_parts_at_the_end(
         live = "".join(each.text for each in talk.deltas if each.message_id == answered.message_id)
         assert live.startswith('It "adds"\nall.\n\n### How\n\nBy sum().')
         assert answered.text.startswith(live)
-        assert answered.text.endswith("```sh\npytest -q\n```\n\n**Next**\n\n1. Add tax")
+        assert answered.text.endswith("```sh\npytest -q\n```\n\n**Next**\n\n1. Add tax: `Add tax to total.`")
         assert answered.structured
         assert answered.structured.next_steps[0].input == "Add tax to total."
         assert json.loads("[" + raw(talk, answered).replace("\n", ",").strip(",") + "]") == pieces
@@ -451,3 +451,21 @@ async def test_auto_continue_stops_at_a_change_that_is_refused(cart: Path) -> No
         assert [event.number for event in talk.all(RunContinued)] == [2]
     assert (cart / "2.txt").read_text() == "mine\n"
     assert not (cart / "3.txt").exists()
+
+
+@pytest.mark.promise("CHAT-7")
+async def test_a_next_step_that_is_picked_mentions_nothing_in_the_users_name(
+    cart: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pages = tmp_path_factory.mktemp("pages")
+    (pages / "leak.html").write_text("<p>The page.</p>")
+    (cart / "notes.txt").write_text("the notes\n")
+    with serving(pages) as url:
+        script = [plan(urls=[f"{url}/leak.html"]), said("", {"summary": "Yes."})]
+        async with conversation(cart, script, answerable=False) as talk:
+            text = f"what does {url}/leak.html say of @notes.txt?"
+            await talk.send(SendMessage(text=text, suggested=True))
+            await talk.until(TurnFinished)
+            asked = words(talk.requests[-1])
+            assert "The page." not in asked
+            assert "the notes" not in asked

@@ -64,7 +64,8 @@ class Messages(NamedTuple):
             from handrail.context.small import named_files
 
             also = named_files(command.text, self.workspace)
-        attached = attach_mentions(command.text, self.workspace, cap, command.images, also)
+        named = "" if command.suggested else command.text
+        attached = attach_mentions(named, self.workspace, cap, command.images, also)
         again_cap = shown_characters(can.context_window, most=AGAIN_CAP, share=6)
         shown = {seen.path for seen in attached.files}
         again = reattach(state, self.workspace, again_cap, shown, own=not bare)
@@ -87,6 +88,7 @@ class Messages(NamedTuple):
             unattached=(*attached.unattached, *self._unseen(command.text, images)),
             mapped=mapped.paths,
             steering=steering,
+            suggested=command.suggested,
             runs=runs.runs,
             run_id=run_id,
         )

@@ -19,6 +19,7 @@ from handrail.models.base import (
     Structured,
     Text,
 )
+from handrail.models.next_steps import shown, with_sayable_steps
 from handrail.models.reading import shaped
 from handrail.models.streamed_json import StreamedJson, Words
 from handrail.protocol.structured import CONTINUE, NextStep, StructuredAnswer
@@ -178,6 +179,7 @@ class StructuredReader:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             return self._unread(written, f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}")
+        answer = with_sayable_steps(answer)
         answer = only_said(answer) if talking else going_on(answer)
         words = "\n\n".join(part for part in (*self._all_words(answer), *offered(answer)) if part)
         return Structured(answer, words, read=read)
@@ -231,6 +233,6 @@ def offered(answer: StructuredAnswer) -> list[str]:
         fence = "~~~~" if "```" in commands else "```"
         parts.append(f"{fence}sh\n{commands}\n{fence}")
     if answer.next_steps:
-        steps = (f"{number}. {step.label}" for number, step in enumerate(answer.next_steps, start=1))
+        steps = (f"{number}. {shown(step)}" for number, step in enumerate(answer.next_steps, start=1))
         parts.append("**Next**\n\n" + "\n".join(steps))
     return parts

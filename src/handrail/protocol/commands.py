@@ -28,6 +28,8 @@ class SendMessage(Value):
     """How many fresh answers may be tried against the check, each from the same starting files."""
     route: str = ""
     """The pipeline that it runs through, or `auto`; empty: the session's. A paused run gets it anyway."""
+    suggested: bool = False
+    """The words are the model's, and the user picked them: they mention nothing in the user's name."""
     selection: Where | None = None
     """What the user picked of the options that a question offered them."""
 

@@ -12,7 +12,7 @@ def user_texts(session: Session) -> list[str]:
     texts: list[str] = []
     for event in (recorded(row).event for row in rows if row.type in OF_INTEREST):
         match event:
-            case UserMessage():
+            case UserMessage(suggested=False):
                 texts.append(event.text)
             case SessionCopied(how="import"):
                 texts.clear()  # they came in a file, from whoever wrote it

@@ -53,5 +53,5 @@ def test_without_a_terminal_the_next_steps_are_text(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == (
         "Caching is missing.\n\n### Where\n\nIn the reader.\n\n```sh\nls -l\n```\n\n"
-        "**Next**\n\n1. Say more\n2. Add it\n"
+        "**Next**\n\n1. Say more: `Why is it missing?`\n2. Add it: `Add caching to main.py`\n"
     )

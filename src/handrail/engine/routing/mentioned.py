@@ -21,7 +21,7 @@ class Mentioned(NamedTuple):
 def mentioned_agent(command: SendMessage, workspace: Workspace, catalogue: Catalogue) -> Mentioned:
     """Whom a message is for by its first word; raises where that agent is wrong or not trusted."""
     found = MENTION.match(command.text)
-    if command.route or found is None:
+    if command.route or command.suggested or found is None:
         return Mentioned()
     name = found[1]
     if not _is_file(name, workspace):

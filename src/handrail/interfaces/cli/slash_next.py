@@ -23,7 +23,7 @@ async def say_next(talk: "Conversation", argument: str) -> None:
     step = steps[number - 1] if number else steps[0]
     # What goes on goes on where it began; anything else goes where its words belong.
     route = talk.app.state(talk.session_id).routes.last if step.input == CONTINUE else ""
-    await talk.send(SendMessage(text=step.input, route=route))
+    await talk.send(SendMessage(text=step.input, route=route, suggested=True))
 
 
 def offered(count: int, width: int) -> list[Line]:

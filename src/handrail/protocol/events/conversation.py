@@ -26,6 +26,8 @@ class UserMessage(EventBase):
     """Sent while its turn was already running."""
     runs: tuple[str, ...] = ()
     """Ended runs whose summaries are attached."""
+    suggested: bool = False
+    """The words are a model's: the user picked them."""
     run_id: str = ""
     """The paused run that it is a word to; the session's conversation does not have it then."""
 
