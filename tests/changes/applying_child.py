@@ -76,6 +76,12 @@ def say(word: str) -> None:
     sys.stdout.flush()
 
 
+def forked(words: list[str]) -> None:
+    """Change files until it is killed."""
+    folder, root, session_id = words
+    sets(opened(Path(folder), Path(root), session_id), Path(root), say)
+
+
 def main(folder: str, root: str, session_id: str, times: str) -> None:
     race(opened(Path(folder), Path(root), session_id), Path(root), int(times))
 

@@ -3,13 +3,11 @@
 import hashlib
 import os
 import random
-import select
 import selectors
-import signal
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,8 +20,9 @@ from handrail.sessions.changes import changes_of
 from handrail.storage.recovery import open_log
 from handrail.workspace.files import Workspace
 from tests.changes import applying_child
-from tests.changes.applying_child import FILES, MADE, RACED, number_in, opened, sets, text_of
+from tests.changes.applying_child import FILES, MADE, RACED, number_in, opened, text_of
 from tests.changes.faults import temporaries
+from tests.forks import forks
 
 KILLS = 200
 TIMES = 500
@@ -31,30 +30,17 @@ TIMES = 500
 DEADLINE = 120.0
 
 
-def say(descriptor: int, word: str) -> None:
-    os.write(descriptor, f"{word}\n".encode())
-
-
-def killed_after(seconds: float, folder: Path) -> list[str]:
-    """The words of a process that changes files and is killed so long after its first one."""
-    reading, writing = os.pipe()
-    process = os.fork()
-    if process == 0:
-        try:
-            os.close(reading)
-            session = opened(folder / "log", folder / "work", "s_1")
-            sets(session, folder / "work", partial(say, writing))
-        finally:
-            os._exit(1)
-    os.close(writing)
-    said = os.read(reading, 100)
-    select.select([], [], [], seconds)
-    os.kill(process, signal.SIGKILL)
-    _, status = os.waitpid(process, 0)
-    with os.fdopen(reading, "rb") as rest:
-        said += rest.read()
-    assert os.WIFSIGNALED(status), "it ended by itself"
-    return [line for line in said.decode().split("\n")[:-1] if line != "ready"]
+def kills(folder: Path) -> Iterator[list[str]]:
+    """The words of each of many processes that change files, up to where it is killed."""
+    chance = random.Random()
+    complaints = folder / "complaints"
+    with forks(applying_child.__name__, folder=folder, complaints=complaints) as children:
+        for _ in range(KILLS):
+            children.start(str(folder / "log"), str(folder / "work"), "s_1")
+            children.read(DEADLINE, lines=1 + chance.randrange(3))
+            children.read(chance.expovariate(1 / 0.04))
+            yield [line for line in children.kill().decode().split("\n")[:-1] if line != "ready"]
+    assert not complaints.read_text(), "it ended by itself"
 
 
 @pytest.mark.promise("CHG-24")
@@ -63,10 +49,8 @@ def test_sets_that_are_killed_at_any_moment_are_all_old_or_all_new(tmp_path: Pat
     (root / "deep").mkdir(parents=True)
     for path in FILES:
         (root / path).write_bytes(text_of(0, path))
-    chance = random.Random()
     acknowledged = halfway = 0
-    for _ in range(KILLS):
-        told = killed_after(chance.expovariate(1 / 0.04), tmp_path)
+    for told in kills(tmp_path):
         acknowledged = int(told[-1]) if told else acknowledged
         each_file_is_whole(root)
         halfway += is_halfway(tmp_path / "log")

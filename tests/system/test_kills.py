@@ -3,9 +3,8 @@
 import json
 import os
 import random
-import select
-import signal
 import subprocess
+import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from handrail.__main__ import main
 from handrail.config.places import find_places, workspace_folder
 from handrail.protocol.events import (
     Answered,
@@ -27,12 +27,16 @@ from handrail.protocol.events import (
 )
 from handrail.sessions.handle import Session
 from handrail.storage.recovery import open_log, verify
+from tests.forks import Forks, forks
 from tests.interfaces.cli.program import command, environment, run, script
 
 KILLS = 200
-DEADLINE = 30.0
-BEFORE_ANYTHING = 0.15
-"""Share of the kills that come before the process has said anything."""
+IN_THE_START = 15
+"""So many more come while the program starts."""
+MOST_LINES = 20
+AHEAD = ("anyio._backends._asyncio", "handrail.app", "handrail.interfaces.cli.commands.run")
+"""What the program imports when it is called so."""
+DEADLINE = 60.0
 SPOKEN = "Working on it, slowly, one word after the other, so that it can be cut off anywhere."
 
 
@@ -51,32 +55,41 @@ def answers(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def start(workspace: Path, model: str, session: str, number: int) -> "subprocess.Popen[bytes]":
-    """A process that takes the next message of the session."""
-    into = ["--session", session] if session else []
+def words(model: str, session: str, number: int) -> list[str]:
+    """How the program is called to take the next message of the session."""
     how = ["--json", "--model", model, "--mode", "auto", "--allow", "sh mark.sh"]
-    return subprocess.Popen(
-        command("run", f"task {number}.", *how, *into),
-        cwd=workspace,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+    return ["run", f"task {number}.", *how, "--session", session]
+
+
+def forked(words: list[str]) -> None:
+    """The program, called so."""
+    sys.argv = ["handrail", *words]
+    main()
+
+
+def kill_in_the_start(words: list[str], workspace: Path, moment: float) -> bytes:
+    """What the program itself has written within so many seconds."""
+    process = subprocess.Popen(
+        command(*words), cwd=workspace, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-
-
-def kill_at(process: "subprocess.Popen[bytes]", chance: random.Random) -> list[dict[str, Any]]:
-    """Kill it at a random moment; the whole lines that it had written by then."""
-    assert process.stdout
-    if chance.random() < BEFORE_ANYTHING:
-        moment = chance.uniform(0, 0.4)
-    else:
-        select.select([process.stdout], [], [], DEADLINE)
-        moment = chance.expovariate(1 / 0.12)
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=moment)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     said, complaints = process.communicate(timeout=DEADLINE)
     assert b"Traceback" not in complaints, complaints.decode()
+    return said
+
+
+def kill_at_work(words: list[str], children: Forks, chance: random.Random) -> bytes:
+    """What a process has written that is killed some lines, and then some time, after it began."""
+    children.start(*words)
+    children.read(DEADLINE, lines=chance.randint(0, MOST_LINES))
+    children.read(chance.expovariate(1 / 0.03))
+    return children.kill()
+
+
+def whole(said: bytes) -> list[dict[str, Any]]:
+    """The whole lines of what was written."""
     return [json.loads(line) for line in said.decode().splitlines(keepends=True) if line.endswith("\n")]
 
 
@@ -100,9 +113,15 @@ def test_nothing_acknowledged_is_lost_and_nothing_happens_twice(tmp_path: Path) 
     session_id = json.loads(first.stdout.splitlines()[0])["session_id"]
 
     acknowledged: list[dict[str, Any]] = []
-    for number in range(KILLS):
-        model = script(tmp_path, *answers(number))
-        acknowledged += kill_at(start(workspace, model, session_id, number), chance)
+    complaints = tmp_path / "complaints"
+    with forks(__name__, *AHEAD, folder=workspace, complaints=complaints) as children:
+        for number in range(IN_THE_START + KILLS):
+            how = words(script(tmp_path, *answers(number)), session_id, number)
+            if number < IN_THE_START:
+                acknowledged += whole(kill_in_the_start(how, workspace, chance.uniform(0, 0.6)))
+            else:
+                acknowledged += whole(kill_at_work(how, children, chance))
+    assert not complaints.read_text()
 
     last = script(tmp_path, {"when": "and now?", "text": "all is well"})
     resumed = run("resume", session_id, "--message", "and now?", "--model", last, cwd=workspace)
