@@ -28,7 +28,7 @@ run: $(VENV)/.run-installed
 	if [ -n "$$TASK" ]; then exec "$$program" run -- "$$TASK"; else exec "$$program"; fi
 
 test: lint
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal
 
 CHECKED = src tests $(wildcard bench)
 lint: $(VENV)/.dev-installed
