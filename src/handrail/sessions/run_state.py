@@ -109,12 +109,13 @@ class RunState(Fold):
     stages: dict[str, StageDone] = {}
     """The latest output of each."""
     flawed: str = ""
-    """The stage whose output was found wanting, until it is completed again."""
+    """The stage whose output was found wanting last."""
     gate: str = ""
     """What found it so."""
-    issues: list[str] = []
-    repairs: dict[str, int] = {}
-    """How often stages were done again, by the name of the first of them."""
+    wanting: dict[str, list[str]] = {}
+    """What is wrong with outputs, by stage, until each is completed again."""
+    repairs: dict[str, dict[str, int]] = {}
+    """How often stages were done again, by the names of the first and the last of them."""
     feedback: list[str] = []
     pause: RunPaused | None = None
     leaving: BreakoutPending | None = None
@@ -123,6 +124,15 @@ class RunState(Fold):
     kept: dict[str, Any] = {}
     """What earlier runs kept."""
     reserved: Reserved | None = None
+
+    @property
+    def issues(self) -> list[str]:
+        """All that is to be mended."""
+        return [issue for issues in self.wanting.values() for issue in issues]
+
+    def repaired(self, first: str, last: str) -> int:
+        """How often these stages were done again."""
+        return self.repairs.get(first, {}).get(last, 0)
 
     def tokens(self) -> int:
         return sum(spent.tokens for spent in self.spent.values())
@@ -149,14 +159,13 @@ class RunState(Fold):
                 self.stages[event.stage] = StageDone(
                     stage_id=event.stage_id, output=event.output, blob=event.blob
                 )
-                if event.stage == self.flawed:
-                    self.flawed, self.issues = "", []
+                self.wanting.pop(event.stage, None)
             case GateFailed():
                 self.step, self.flawed, self.gate = "flawed", event.stage, event.gate
-                self.issues = [issue[:ISSUE_LENGTH] for issue in event.issues[:ISSUES]]
+                self.wanting[event.stage] = [issue[:ISSUE_LENGTH] for issue in event.issues[:ISSUES]]
             case RunRepaired():
                 self.step, self.start = "begin", event.first
-                self.repairs[event.first] = event.number
+                self.repairs.setdefault(event.first, {})[event.last] = event.number
             case RunContinued():
                 self.step, self.start, self.rounds = "begin", event.first, event.number
 

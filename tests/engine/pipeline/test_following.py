@@ -101,6 +101,22 @@ def test_the_shortest_repair_unit_is_done_again_so_often_and_no_more() -> None:
     assert following(PIPELINE, run, fails) == Fail("b did not pass good after 2 of 2 repairs: bad")
 
 
+@pytest.mark.promise("RUN-1")
+def test_a_repair_inside_a_repair_keeps_what_the_outer_one_is_for_and_has_its_own_count() -> None:
+    last = Stage("c", "ask", gates=(Gate("good", "repair"),))
+    pipeline = Pipeline("p", stages=(B, last), repairs=(Repair("b", "b", 1), Repair("b", "c", 1)))
+    run = done(begun(), "b", "c")
+    run.apply(GateFailed(run_id="run_1", stage_id="st_c", stage="c", gate="good", issues=("thin",)))
+    assert following(pipeline, run, fails) == Redo(Repair("b", "c", 1), 1)
+    run.apply(RunRepaired(run_id="run_1", first="b", last="c", number=1))
+    done(run, "b").apply(FLAW)
+    assert run.issues == ["thin", "bad"]
+    assert following(pipeline, run, fails) == Redo(Repair("b", "b", 1), 1)
+    run.apply(RunRepaired(run_id="run_1", first="b", last="b", number=1))
+    assert done(run, "b").issues == ["thin"]
+    assert done(run, "c").issues == []
+
+
 def test_a_gate_that_ends_the_run_is_not_repaired() -> None:
     run = done(begun(), "a", "b")
     run.apply(GateFailed(run_id="run_1", stage_id="st_b", stage="b", gate="safe", issues=("unsafe",)))

@@ -104,9 +104,9 @@ def _mended(pipeline: Pipeline, run: RunState) -> Next:
     """Once more from the start of the repair unit, or the end where there is none or it was tried enough."""
     stage = pipeline.stage(run.flawed)
     unit = pipeline.repair_of(stage.name)
-    done = run.repairs.get(unit.first, 0) if unit else 0
+    done = run.repaired(unit.first, unit.last) if unit else 0
     repairs = any(gate.check == run.gate and gate.fails == "repair" for gate in stage.gates)
     if unit and repairs and done < unit.times:
         return Redo(unit, done + 1)
     tried = f" after {done} of {unit.times} repairs" if unit and repairs else ""
-    return Fail(f"{stage.name} did not pass {run.gate}{tried}: {'; '.join(run.issues)}")
+    return Fail(f"{stage.name} did not pass {run.gate}{tried}: {'; '.join(run.wanting[stage.name])}")
