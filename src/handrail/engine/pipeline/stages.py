@@ -8,6 +8,7 @@ from handrail.engine.asking import Afford, Asking, Cost
 from handrail.engine.ending import Ending
 from handrail.engine.limits import NO_BUDGET, Afforded, afford, shares
 from handrail.engine.pipeline.definition import Catalogue, Output, Outputs, Stage
+from handrail.engine.pipeline.failing import failing
 from handrail.engine.pipeline.walker import Done
 from handrail.models.base import Deadlines, Model, Request
 from handrail.protocol.errors import BudgetReached, ModelProblem
@@ -141,7 +142,8 @@ class Stages(NamedTuple):
             turn_id=turn_id,
             room=shown_characters(window, most=MOST_FOUND, share=3),
         )
-        return await means.catalogue.steps[stage.step](work)
+        with failing(f"The stage {stage.name}"):
+            return await means.catalogue.steps[stage.step](work)
 
 
 def affording(session: Session, catalogue: Catalogue, cost: Cost) -> Afford:

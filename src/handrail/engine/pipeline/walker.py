@@ -19,6 +19,7 @@ from handrail.engine.pipeline.definition import (
     Verdict,
 )
 from handrail.engine.pipeline.ends import run_end
+from handrail.engine.pipeline.failing import failing
 from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Onward, Redo, Stop, following
 from handrail.engine.pipeline.outputs import completed, outputs_of
 from handrail.protocol.errors import BudgetReached, LostHold, ModelProblem
@@ -112,13 +113,14 @@ class Walker:
 
     async def walk(self) -> Walked:
         """Go on until the run has ended, or waits for the user."""
+        words = told = ""
         try:
             ending = await self._until_ended()
+            words, told = self._words(self._pipeline.ends, ending), self._words(self._pipeline.tells, ending)
         except BudgetReached as problem:
             ending = Ending("budget", str(problem))
         except ModelProblem as problem:
             ending = Ending("failed", str(problem))
-        words, told = self._words(self._pipeline.ends, ending), self._words(self._pipeline.tells, ending)
         events = [*self._new, *run_end(self._run, self._stored, ending, words, told)]
         return Walked(ending, events, self._blobs)
 
@@ -141,7 +143,9 @@ class Walker:
                 case Stop(pause):
                     from handrail.engine.pipeline.pausing import paused
 
-                    self._note(paused(pause, self._run, self._outputs, self._catalogue))
+                    with failing(f"What is said at the pause after {pause.after}"):
+                        event = paused(pause, self._run, self._outputs, self._catalogue)
+                    self._note(event)
                     return WAITS
                 case Complete():
                     return self._keep() or ending
@@ -154,7 +158,8 @@ class Walker:
             from handrail.engine.pipeline.telling import told_to_conversation
 
             says = self._catalogue.words.get(stage.says)
-            told = told_to_conversation(stage, self._run, self._outputs, says)
+            with failing(f"What {stage.name} is told"):
+                told = told_to_conversation(stage, self._run, self._outputs, says)
             self._note(_started(self._run.run_id, self._pipeline, stage, told))
         self._commit()
         done = await self._performer.perform(stage, self._run, self._outputs)
@@ -185,14 +190,16 @@ class Walker:
 
     def _judge(self, stage: Stage, gate: Gate) -> Verdict:
         outputs = self._outputs
-        return self._catalogue.checks[gate.check](outputs[stage.name], outputs)
+        with failing(f"The check {gate.check} of the stage {stage.name}"):
+            return self._catalogue.checks[gate.check](outputs[stage.name], outputs)
 
     def _words(self, name: str, ending: Ending) -> str:
         """What is said at the end, by the function of this name."""
         if ending.reason != "answered" or self._run.conversational:
             return ""
         if named := self._catalogue.words.get(name):
-            return named(self._outputs)
+            with failing("What is said at the end"):
+                return named(self._outputs)
         if self._run.spoke:
             return ""  # the conversation has it
         from handrail.engine.pipeline.pausing import listed
