@@ -22,6 +22,13 @@ from tests.project.source import ROOT
 DEADLINE = 30.0
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][0-9A-B]?")
 
+IN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""A controlling terminal for a program, as a shell gives one: closing it is a signal, too."""
+
 
 def environment(**changes: str) -> dict[str, str]:
     """The test's own environment (see conftest) for a child that runs from the source."""
@@ -125,15 +132,13 @@ def terminal(*arguments: str, cwd: Path, **changes: str) -> Iterator[Terminal]:
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     process = subprocess.Popen(
-        command(*arguments),
+        [sys.executable, "-I", "-S", "-c", IN_TERMINAL, *command(*arguments)],
         cwd=cwd,
         stdin=slave,
         stdout=slave,
         stderr=slave,
         env=environment(**changes),
         start_new_session=True,
-        # A controlling terminal, as a shell gives one: closing it is a signal, too.
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
     )
     talk = Terminal(process, master, slave)
     try:
