@@ -34,7 +34,8 @@ class Leave(NamedTuple):
 
 
 class Confirm(NamedTuple):
-    pass
+    why: str = ""
+    """For the user, where it is not their words alone."""
 
 
 class Unsaid(NamedTuple):

@@ -104,8 +104,8 @@ class Course:
 
             decision = await read_by_model(run, message.text, self._side, self._means.secrets)
         match decision:
-            case Confirm():
-                return Walked(ASKED, [_pending(run, message, CONFIRM)], ())
+            case Confirm(why):
+                return Walked(ASKED, [_pending(run, message, f"{why}\n\n{CONFIRM}".strip())], ())
             case Leave(text, first):
                 return await self._leave(run, text, message, first=first)
             case Resume(feedback, again):

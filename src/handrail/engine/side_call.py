@@ -37,7 +37,7 @@ class SideCall(NamedTuple):
         """The answer, or the problem; asked once, because nothing waits for it that cannot do without."""
         request_id = new_id("r")
         try:
-            request = self.afford(self.model, request.changed(effort=self.effort)).request
+            request, most_tokens, most_usd = self.afford(self.model, request.changed(effort=self.effort))
         except BudgetReached as reached:
             return SideAnswered(request_id=request_id, problem=str(reached), cost_usd=0.0)
         asked = SideAsked(
@@ -47,6 +47,8 @@ class SideCall(NamedTuple):
             role=self.role,
             prompt_bytes=request_bytes(request),
             prompt_tokens_estimate=request_tokens(request),
+            most_tokens=most_tokens,
+            most_usd=most_usd,
             effort=request.effort,
             effort_sent=self.model.capabilities.effort_for(request) is not None,
         )

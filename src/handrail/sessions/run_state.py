@@ -25,6 +25,7 @@ from handrail.protocol.events import (
     RunStarted,
     SessionCopied,
     SideAnswered,
+    SideAsked,
     StageCompleted,
     StageStarted,
     ToolFinished,
@@ -136,6 +137,10 @@ class RunState(Fold):
 
     def tokens(self) -> int:
         return sum(spent.tokens for spent in self.spent.values())
+    def asked(self, request_id: str) -> bool:
+        """Whether the request is the run's, and is open."""
+        return bool(self.reserved and self.reserved.request_id == request_id)
+
 
     def usd(self) -> float:
         return sum(spent.usd for spent in self.spent.values())
@@ -183,19 +188,17 @@ class RunState(Fold):
 
     def _money(self, event: Event) -> None:
         match event:
-            case RequestStarted():
+            case RequestStarted() | SideAsked():
                 self.reserved = Reserved(
                     request_id=event.request_id, tokens=event.most_tokens, usd=event.most_usd
                 )
-            case Answered() | RequestFailed():
+            case Answered() | RequestFailed() | SideAnswered():
                 untold = event.usage == Usage() and event.cost_usd is None
                 reserved, self.reserved = self.reserved, None
                 if untold and reserved:
                     self._count(reserved.tokens, reserved.usd, known=reserved.usd > 0)
                 else:
                     self._used(event.usage, event.cost_usd)
-            case SideAnswered():
-                self._used(event.usage, event.cost_usd)
 
     def _used(self, usage: Usage, usd: float | None) -> None:
         self._count(usage.input_tokens + usage.output_tokens, usd or 0.0, known=usd is not None)
@@ -280,7 +283,7 @@ class Runs(Fold):
                 self._go_on(event, recorded.seq)
 
     def _go_on(self, event: Event, seq: int) -> None:
-        run = self.paused if isinstance(event, RunResumed | BreakoutPending) else self.current or self.paused
+        run = self._concerned(event)
         if run:
             run.apply(event, seq)
         match event:
@@ -292,6 +295,18 @@ class Runs(Fold):
     def _end(self, event: RunCompleted | RunFailed | RunBrokenOff, seq: int) -> None:
         if self.current and self.current.run_id == event.run_id:
             self.current = None
+    def _concerned(self, event: Event) -> RunState | None:
+        """The run that an event belongs to; what else is asked while one is paused is not its own."""
+        match event:
+            case RunResumed() | BreakoutPending() | SideAsked(purpose="breakout"):
+                return self.paused
+            case SideAnswered(request_id=request_id) if self.paused and self.paused.asked(request_id):
+                return self.paused
+            case RunPaused():
+                return self.current or self.paused
+            case _:
+                return self.current
+
         if self.paused and self.paused.run_id == event.run_id:
             self.paused = None
         if event.summary:

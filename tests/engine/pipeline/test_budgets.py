@@ -8,14 +8,26 @@ import pytest
 
 from handrail.engine.limits import NO_BUDGET, Budget, Share, afford
 from handrail.models.base import Request, UserTurn
-from handrail.protocol.commands import SendMessage
+from handrail.protocol.commands import Compact, SendMessage
 from handrail.protocol.errors import BudgetReached
-from handrail.protocol.events import RunFailed, TurnFinished
+from handrail.protocol.events import (
+    Compacted,
+    Recorded,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    SideAnswered,
+    SideAsked,
+    TurnFinished,
+)
 from handrail.protocol.values import Usage
+from handrail.sessions.run_state import Runs, RunState
 from tests.engine.conversation import conversation
-from tests.engine.pipeline.scripted import QUESTION, catalogue, report
-from tests.models.fake_server import FakeServer, Recorded, Reply, Said, body_for
+from tests.engine.pipeline.scripted import QUESTION, answers, catalogue, report
+from tests.models.fake_server import FakeServer, Reply, Said, body_for
+from tests.models.fake_server import Recorded as Sent
 
+NOTES = "Goal: a\nConstraints: b\nDecisions: c\nFailed attempts: d\nState: e"
 SETTINGS = """
 [connections.mine]
 base_url = "{url}/v1"
@@ -23,10 +35,10 @@ price = {{ input = 10.0, output = 100.0 }}
 """
 
 
-def answering(tokens: int) -> Callable[[Recorded], Reply]:
+def answering(tokens: int) -> Callable[[Sent], Reply]:
     """A server whose every answer is billed with so many tokens of output."""
 
-    def answer(request: Recorded) -> Reply:
+    def answer(request: Sent) -> Reply:
         told = request.json["messages"][-1]["content"]
         draft = {"findings": ["Costs rose."], "score": 0.9}
         text = json.dumps(draft if "Output of gather" in told else {"topics": ["costs"]})
@@ -94,6 +106,69 @@ async def test_a_stage_has_a_budget_of_its_own(tmp_path: Path) -> None:
             finished = await talk.turn("1")
     assert finished.reason == "budget"
     assert "budget of the stage draft" in finished.detail
+
+
+@pytest.mark.promise("RUN-7")
+@pytest.mark.anyio
+async def test_a_run_that_cannot_pay_for_asking_what_a_word_means_does_not_go_on_unasked(
+    tmp_path: Path,
+) -> None:
+    with FakeServer(answering(1_000)) as server:
+        async with conversation(
+            tmp_path,
+            None,
+            settings=SETTINGS.format(url=server.url),
+            model="mine/m",
+            mode="edit",
+            catalogue=catalogue(report(run=Budget(tokens=2_200))),
+        ) as talk:
+            await talk.send(SendMessage(text=QUESTION, route="report"))
+            await talk.until(TurnFinished)
+            finished = await talk.turn("how is this project installed?")
+            paused = talk.app.state(talk.id).paused
+            assert (finished.reason, talk.all(RunResumed)) == ("waiting", [])
+            assert paused
+            assert paused.leaving
+            assert "2,000 of 2,200 tokens" in paused.leaving.text
+            assert not (tmp_path / "first-1.txt").exists()
+            await talk.turn("1")
+    assert [event.pipeline for event in talk.all(RunStarted)] == ["report", "agent"]
+
+
+@pytest.mark.promise("RUN-7")
+@pytest.mark.anyio
+async def test_a_compaction_while_a_run_is_paused_is_not_paid_by_the_run(tmp_path: Path) -> None:
+    told = {"text": "word " * 3_000, "usage": {"input_tokens": 4_000, "output_tokens": 3_000}}
+    notes = {"when": "about to be shortened", "text": NOTES, "usage": {"input_tokens": 30_000}}
+    pipelines = catalogue(report(run=Budget(tokens=20_000)))
+    async with conversation(
+        tmp_path, answers(notes, told, told, told), mode="edit", catalogue=pipelines
+    ) as talk:
+        for number in range(3):
+            await talk.turn(f"tell {number}")
+        await talk.send(SendMessage(text=QUESTION, route="report"))
+        await talk.until(TurnFinished)
+        before = talk.app.state(talk.id).paused
+        assert before
+        spent = before.tokens()
+        await talk.send(Compact())
+        await talk.until(Compacted)
+        assert talk.all(SideAnswered)[-1].usage.input_tokens == 30_000
+        after = talk.app.state(talk.id).paused
+        assert after
+        assert after.tokens() == spent
+        assert (await talk.turn("1")).reason == "answered"
+
+
+@pytest.mark.promise("RUN-7")
+def test_a_question_to_a_paused_run_that_was_cut_off_counts_as_it_may_have_cost() -> None:
+    runs = Runs(paused=RunState(run_id="run_1", pipeline="report"))
+    cut = SideAnswered(request_id="r_1", problem="Handrail ended first.")
+    asked = SideAsked(request_id="r_1", purpose="breakout", model="m", most_tokens=400, most_usd=0.1)
+    runs.apply(Recorded("session:s_1", 1, 0.0, asked))
+    runs.apply(Recorded("session:s_1", 2, 0.0, cut))
+    assert runs.paused
+    assert (runs.paused.tokens(), runs.paused.usd()) == (400, 0.1)
 
 
 def request(text: str, output: int = 1_000) -> Request:

@@ -16,6 +16,7 @@ from handrail.protocol.events import Answered
 from handrail.protocol.values import Effort
 from handrail.sessions.handle import Session
 from handrail.sessions.run_state import RunState
+from handrail.sessions.state import State
 from handrail.sessions.transcript import Replied
 from handrail.tools.gate import Gate
 from handrail.tools.gathering import Tools
@@ -150,7 +151,7 @@ def affording(session: Session, catalogue: Catalogue, cost: Cost) -> Afford:
     """Holds requests to the budgets of the run and of the stage that is under way."""
 
     def afforded(model: Model, request: Request) -> Afforded:
-        run = session.state.run or session.state.paused
+        run = session.state.run or _spoken_to(session.state)
         if run is None:
             return Afforded(request)
         pipeline = catalogue.find(run.pipeline)
@@ -158,6 +159,11 @@ def affording(session: Session, catalogue: Catalogue, cost: Cost) -> Afford:
         return afford(request, shares(run, pipeline.budget, stage), lambda usage: cost(model, usage))
 
     return afforded
+
+
+def _spoken_to(state: State) -> RunState | None:
+    """The paused run, where the turn is about it."""
+    return state.paused if state.paused and state.turn and state.turn.run_id == state.paused.run_id else None
 
 
 def _turn_id(session: Session) -> str:

@@ -40,6 +40,9 @@ class SideAsked(EventBase):
     role: Role = "main"
     prompt_bytes: int = 0
     prompt_tokens_estimate: int = 0
+    most_tokens: int = 0
+    most_usd: float = 0.0
+    """What it can come to, where a budget holds."""
     effort: Effort | None = None
     """How much the model was to think, where somebody said so."""
     effort_sent: bool = False
