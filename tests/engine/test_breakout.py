@@ -34,13 +34,33 @@ TABLE = [
     ("pending", "keep going", Resume()),
     ("pending", "no, don't exit", Resume()),
     ("pending", "don\N{RIGHT SINGLE QUOTATION MARK}t leave", Resume()),
-    ("pending", "no, and make it shorter", Resume("no, and make it shorter")),
+    ("pending", "no, and make it shorter", Resume("and make it shorter")),
+    ("pending", "n", Resume()),
+    ("pending", "don't", Resume()),
+    ("pending", "no wait", Resume()),
+    ("pending", "not yet", Resume()),
+    ("pending", "I'd rather not", Resume()),
+    ("pending", "I don't want to leave", Resume()),
+    ("pending", "I don't think I want to leave", Resume()),
+    ("pending", "please stay in the run", Resume()),
+    ("pending", "yes, keep going", Resume()),
+    ("pending", "Can we continue?", Resume()),
+    ("pending", "continue with the draft", Resume("continue with the draft")),
+    ("pending", "keep going with the analysis", Resume("keep going with the analysis")),
+    ("pending", "No! Don't leave, but drop section 2.", Resume("but drop section 2.")),
+    ("pending", "make it shorter and don't leave", Resume("make it shorter and don't leave")),
+    ("pending", "no, what do the notes say?", Resume("what do the notes say?")),
     # breakout pending, confirms: what first asked to leave is answered
     ("pending", "1", Leave(ASKED, first=True)),
     ("pending", "yes", Leave(ASKED, first=True)),
     ("pending", "Yes, please!", Leave(ASKED, first=True)),
     ("pending", "cancel", Leave(ASKED, first=True)),
     ("pending", "exit", Leave(ASKED, first=True)),
+    ("pending", "ok", Leave(ASKED, first=True)),
+    ("pending", "no, I want to leave", Leave(ASKED, first=True)),
+    ("pending", "no, leave the run", Leave(ASKED, first=True)),
+    ("pending", "don't continue", Leave(ASKED, first=True)),
+    ("pending", "I don't want to stay", Leave(ASKED, first=True)),
     ("pending", "yes, and cite lines", Leave(f"{ASKED}\n\nyes, and cite lines", first=True)),
     # breakout pending, anything else: counts as leaving, this message is answered
     ("pending", "3", Leave("3", first=False)),
@@ -48,6 +68,12 @@ TABLE = [
     ("pending", "list the open bugs", Leave("list the open bugs", first=False)),
     ("pending", "is there no test for it?", Leave("is there no test for it?", first=False)),
     ("pending", "what does yes(1) do?", Leave("what does yes(1) do?", first=False)),
+    ("pending", "what is the capital of France?", Leave("what is the capital of France?", first=False)),
+    ("pending", "how do I continue a line?", Leave("how do I continue a line?", first=False)),
+    ("pending", "why does it not stop?", Leave("why does it not stop?", first=False)),
+    ("pending", "list tests that continue", Leave("list tests that continue", first=False)),
+    ("pending", "fix what does not exit", Leave("fix what does not exit", first=False)),
+    ("pending", "continue with something else", Leave("continue with something else", first=False)),
     # paused, the exit number or an explicit phrase: asks to confirm
     ("paused", "3", Confirm()),
     ("paused", " 3. ", Confirm()),
@@ -61,8 +87,8 @@ TABLE = [
     ("paused", "Cancel!", Confirm()),
     ("paused", "I want to quit", Confirm()),
     # paused, another number of the menu
-    ("paused", "1", Resume("Option 1")),
-    ("paused", "2.", Resume("Do this step again", again=True)),
+    ("paused", "1", Resume(choice="Option 1")),
+    ("paused", "2.", Resume(again=True, choice="Do this step again")),
     # paused, no phrase matches: a small model is asked
     ("paused", "also look at the dates", Unsaid()),
     ("paused", "4", Unsaid()),
@@ -108,7 +134,7 @@ def test_a_negated_phrase_or_a_part_of_a_word_does_not_leave(message: str) -> No
 def test_numbers_mean_what_the_last_menu_printed() -> None:
     assert decide(paused(exit_number=2), "2") == Confirm()
     assert decide(paused(exit_number=2), "3") == Unsaid()
-    assert decide(paused(exit_number=5), "3") == Resume("Option 3")
+    assert decide(paused(exit_number=5), "3") == Resume(choice="Option 3")
     assert decide(paused(exit_number=5), "5") == Confirm()
     run = paused(exit_number=2)
     run.leaving = pending().leaving
@@ -118,3 +144,14 @@ def test_numbers_mean_what_the_last_menu_printed() -> None:
 @pytest.mark.parametrize("message", ["3", "exit pipeline", "never mind, please"])
 def test_a_bare_wish_to_leave_is_not_answered_by_a_model(message: str) -> None:
     assert decide(pending(message), "yes") == Leave("", first=True)
+
+
+@pytest.mark.promise("RUN-3")
+@pytest.mark.parametrize(
+    "piece", ["don't stop it ", "don't leave, ", "not a ", "I would ", "please ", "' ", "x"]
+)
+def test_a_very_long_message_is_decided_by_its_beginning_and_its_end(piece: str) -> None:
+    long = piece * (1_000_000 // len(piece))
+    assert decide(paused(), long) == Unsaid()
+    assert decide(paused(), f"{long}. Never mind.") == Confirm()
+    assert decide(pending(), f"no, but shorter: {long}") == Resume(f"but shorter: {long}".strip())

@@ -10,10 +10,27 @@
 | paused           | no phrase matches                             | `Unsaid`: a small model is asked        |
 """
 
-import re
 from typing import NamedTuple
 
+from handrail.engine.breakout_words import (
+    ALONE,
+    FILLERS,
+    FORBIDS,
+    GOES,
+    LEAD,
+    LEAVES,
+    LOOKED_AT,
+    NO,
+    STAYS,
+    YES,
+    clauses,
+    looked_at,
+    said_plainly,
+    says_only,
+    words_of,
+)
 from handrail.engine.menu import whole_number
+from handrail.engine.routing.rules import sign_of
 from handrail.sessions.run_state import RunState
 
 LEAVE, STAY = 1, 2
@@ -24,6 +41,8 @@ CONFIRM = f"Leave this run? What it has found is kept.\n{LEAVE}. Leave\n{STAY}. 
 class Resume(NamedTuple):
     feedback: str = ""
     again: bool = False
+    choice: str = ""
+    """The line of the menu that was chosen."""
 
 
 class Leave(NamedTuple):
@@ -44,37 +63,6 @@ class Unsaid(NamedTuple):
 
 Decision = Resume | Leave | Confirm | Unsaid
 
-CLAUSE = re.compile(r"[,.;:!?\n]|\s[-\u2013\u2014]\s")
-WORD = re.compile(r"[\w']+")
-VERBS = r"(?:stop|exit|quit|cancel|leave|abort)"
-RUN = r"(?:(?:this|the|that)\s)?(?:run|pipeline|agent|process|report|here|this|it)"
-NOT = r"(?:don't|dont|do\snot|not|never|no\sneed\sto|without|cannot|can't|won't|shouldn't|didn't|mustn't)"
-LEAVES = re.compile(
-    rf"""
-    \b(?:{VERBS}\s{RUN}|get\sout\sof\s{RUN}|break\sout|never\s?mind|forget\s(?:it|this|that|about\s(?:it|this|that))
-        |something\s(?:else|different|completely\sdifferent)|(?:new|another|different|unrelated)\s(?:question|topic)
-        |change\sthe\s(?:subject|topic)|i(?:'m|\sam)\sdone\swith\s(?:this|it)
-        |i\s(?:want|would\slike|need)\sto\s{VERBS})\b
-    | ^(?:please\s|ok\s|okay\s|just\s|let's\s)*{VERBS}(?:\splease)?$
-    """,
-    re.VERBOSE,
-)
-"""Looked for in words alone: no punctuation, one space between them."""
-NEGATED = re.compile(rf"\b{NOT}\s(?:\w+\s){{0,2}}$")
-DENIALS = re.compile(
-    rf"""\b(?:{NOT}\s(?:\w+\s)?{VERBS}(?:\s{RUN})?|no|nope|nah|not\syet|keep\s(?:going|on|working|it)|go\son|carry\son
-        |continue|resume|proceed|stay|back\sto\s(?:it|work))\b""",
-    re.VERBOSE,
-)
-CONFIRMATIONS = re.compile(
-    rf"""\b(?:yes|yep|yeah|y|sure|confirm(?:ed)?|correct|right|do\sit|never\s?mind|{VERBS}(?:\s{RUN})?)\b""",
-    re.VERBOSE,
-)
-FILLERS = re.compile(
-    r"\b(?:please|thanks|thank|you|ok|okay|just|i|i'd|i'm|want|would|like|to|let's|let|us|the|it|this|that|with|run"
-    r"|pipeline|actually|sorry|and|then|now|do|so|oh|well|again)\b"
-)
-
 
 def decide(run: RunState, message: str) -> Decision:
     """What happens to the run."""
@@ -83,11 +71,11 @@ def decide(run: RunState, message: str) -> Decision:
 
 def _pending(run: RunState, message: str) -> Decision:
     number = whole_number(message)
-    if number == STAY or denies(message):  # before the other: "no, don't exit" holds both
-        return Resume("" if number or _only(message, DENIALS) else message)
+    if number == STAY or denies(message):  # before the other: "yes, keep going" holds both
+        return Resume("" if number else _after_denial(message))
     asked = run.leaving.message if run.leaving else ""
     first = "" if _bare(run, asked) else asked
-    if number == LEAVE or _only(message, CONFIRMATIONS):
+    if number == LEAVE or _only_leaves(message):
         return Leave(first, first=True)
     if confirms(message):
         return Leave(f"{first}\n\n{message}".strip(), first=True)
@@ -101,24 +89,63 @@ def _paused(run: RunState, message: str) -> Decision:
     number = whole_number(message)
     if number and number <= len(choices):
         chosen = choices[number - 1]
-        return Resume(chosen.text, again=chosen.then == "again")
+        return Resume(again=chosen.then == "again", choice=chosen.text)
     return Unsaid()
 
 
 def leaves(message: str) -> bool:
     """Whether a phrase says so that stands there in whole words, and is not negated."""
-    words = _words(message)
-    return any(not NEGATED.search(words[: found.start()]) for found in LEAVES.finditer(words))
+    return any(said_plainly(LEAVES, words_of(looked_at(message))))
 
 
 def denies(message: str) -> bool:
-    """Whether the message, or its beginning up to a comma or stop, says no to leaving and nothing else."""
-    return _only(message, DENIALS) or _only(CLAUSE.split(message.strip(), maxsplit=1)[0], DENIALS)
+    """Whether the message says no to leaving: what to do instead, or no alone; not where it says both."""
+    text = looked_at(message)
+    parts = [clause.words for clause in clauses(text)]
+    wish = sign_of(text).wish
+    asks_other = wish in ("ask", "work", "tasks")
+    if any(_stays(words, asks_other=asks_other) for words in parts):
+        return True
+    if not parts or any(_goes(words) for words in parts):
+        return False
+    return says_only(parts[0], ALONE) or (wish != "ask" and NO.match(parts[0]) is not None)
+
+
+def _stays(words: str, *, asks_other: bool) -> bool:
+    """Whether the clause says to go on; in the middle of another request the words mean something else."""
+    found = next(said_plainly(STAYS, words), None)
+    if found is None or not asks_other:
+        return found is not None
+    return bool(FORBIDS.search(words) or LEAD.fullmatch(words, 0, found.start()))
+
+
+def _goes(words: str) -> bool:
+    return any(said_plainly(GOES, words))
 
 
 def confirms(message: str) -> bool:
-    """The same for yes."""
-    return _only(message, CONFIRMATIONS) or _only(CLAUSE.split(message.strip(), maxsplit=1)[0], CONFIRMATIONS)
+    """Whether the message, or its beginning up to a comma or stop, says yes and nothing else."""
+    first = next((clause.words for clause in clauses(looked_at(message))), "")
+    return says_only(first, YES) or _only_leaves(message)
+
+
+def _only_leaves(message: str) -> bool:
+    """Whether all of it says yes to leaving, or that they want to, whatever the no in it is about."""
+    parts = [clause.words for clause in clauses(message[:LOOKED_AT])]
+    said = [words for words in parts if says_only(words, YES) or _goes(words)]
+    rest = [words for words in parts if words not in said and not says_only(words, NO)]
+    return bool(said) and not any(_content(words) for words in rest) and len(message) <= LOOKED_AT
+
+
+def _after_denial(message: str) -> str:
+    """What is said to the run after the no, if anything is."""
+    begun = 0
+    for words, end in clauses(message[:LOOKED_AT]):
+        whole = end < LOOKED_AT or len(message) == end
+        if not whole or (_content(words) and not says_only(words, STAYS, ALONE, YES)):
+            break
+        begun = end
+    return message[begun:].strip()
 
 
 def _is_exit(run: RunState, message: str) -> bool:
@@ -127,20 +154,8 @@ def _is_exit(run: RunState, message: str) -> bool:
 
 def _bare(run: RunState, message: str) -> bool:
     """Whether there is nothing to answer in it."""
-    words = _words(message)
-    rest = LEAVES.sub(" ", words)
-    return _is_exit(run, message) or (rest != words and not _content(rest))
-
-
-def _only(text: str, phrases: re.Pattern[str]) -> bool:
-    words = _words(text)
-    rest = phrases.sub(" ", words)
-    return rest != words and not _content(rest)
+    return _is_exit(run, message) or (len(message) <= LOOKED_AT and says_only(words_of(message), LEAVES))
 
 
 def _content(words: str) -> str:
     return FILLERS.sub(" ", words).strip(" '")
-
-
-def _words(text: str) -> str:
-    return " ".join(WORD.findall(text.lower().replace("\u2019", "'")))

@@ -108,9 +108,9 @@ class Course:
                 return Walked(ASKED, [_pending(run, message, f"{why}\n\n{CONFIRM}".strip())], ())
             case Leave(text, first):
                 return await self._leave(run, text, message, first=first)
-            case Resume(feedback, again):
+            case Resume(feedback, again, choice):
                 told = "\n\n".join(filter(None, (feedback, message.attached if feedback else "")))
-                self._session.append(RunResumed(run_id=run.run_id, feedback=told, again=again))
+                self._session.append(RunResumed(run_id=run.run_id, feedback=told, again=again, choice=choice))
         return None
 
     async def _leave(self, run: RunState, text: str, message: UserMessage, *, first: bool) -> Walked | None:

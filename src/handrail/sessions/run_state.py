@@ -118,6 +118,8 @@ class RunState(Fold):
     repairs: dict[str, dict[str, int]] = {}
     """How often stages were done again, by the names of the first and the last of them."""
     feedback: list[str] = []
+    chosen: str = ""
+    """The line of the last menu that the user chose."""
     pause: RunPaused | None = None
     leaving: BreakoutPending | None = None
     spent: dict[str, Spent] = {}
@@ -183,6 +185,7 @@ class RunState(Fold):
             case RunResumed():
                 self.pause, self.leaving = None, None
                 self.step, self.start = ("begin", self.last) if event.again else ("resumed", "")
+                self.chosen = event.choice
                 if event.feedback:
                     self.feedback = [*self.feedback, _clipped(event.feedback)][-FEEDBACK:]
 

@@ -54,7 +54,9 @@ async def test_a_run_goes_through_its_stages_with_a_pause_and_a_repair(tmp_path:
     assert len(talk.all(StageCompleted)) == 6
     assert [event.issues for event in talk.all(GateFailed)] == [("A score of 0.2 is too low.",)]
     assert [event.number for event in talk.all(RunRepaired)] == [1]
-    assert [event.feedback for event in talk.all(RunResumed)] == ["Go on"]
+    assert [(event.choice, event.feedback) for event in talk.all(RunResumed)] == [("Go on", "")]
+    assert "and chose: Go on" in words(talk.requests[-1])
+    assert "The user says" not in words(talk.requests[-1])
     assert "The report is written." in talk.all(RunCompleted)[0].text
     assert (tmp_path / "report.md").read_text() == "Costs rose by 3 %.\n"
     written = sorted(path.name for path in tmp_path.glob("*-*.txt"))

@@ -22,6 +22,8 @@ def told(stage: Stage, run: RunState, outputs: Outputs, share: int) -> list[str]
         if before := outputs.get(stage.name):
             parts.append(f"Your last answer:\n{head_and_tail(json.dumps(before, ensure_ascii=False), share)}")
         parts.append("What was found wanting, and has to be mended:\n" + _listed(run.issues))
+    if run.chosen:
+        parts.append(f"The user was asked how to go on, and chose: {run.chosen}")
     if run.feedback:
         parts.append("The user says:\n" + _listed(run.feedback))
     return parts

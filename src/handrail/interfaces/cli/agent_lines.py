@@ -118,7 +118,7 @@ def _told(event: Event) -> Iterator[tuple[str, str]]:
         case RunPaused() | BreakoutPending():
             yield "paused", event.text
         case RunResumed():
-            yield "you", event.feedback or "go on"
+            yield "you", event.feedback or event.choice or "go on"
         case RunCompleted():
             yield "result", event.text
         case RunFailed():

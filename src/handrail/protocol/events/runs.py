@@ -117,9 +117,11 @@ class RunResumed(EventBase):
     type: Literal["run_resumed"] = "run_resumed"
     run_id: str
     feedback: str = ""
-    """What the user said to it."""
+    """What the user said to it in their own words."""
     again: bool = False
     """The stage before the pause is done again."""
+    choice: str = ""
+    """The line of the menu that they chose."""
 
 
 class BreakoutPending(EventBase):

@@ -1,0 +1,126 @@
+"""The words that leave a paused run, say no to that, or say yes. English only, in whole words.
+
+They are looked for clause by clause, in small letters with one space between words and no punctuation.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+LOOKED_AT = 4_000
+"""Characters of a message; who wants to leave or to stay says so at its beginning or its end."""
+BEFORE = 60
+"""Characters before a phrase in which a word can negate it."""
+
+MARK = re.compile(r"[,.;:!?\n]|\s[-\u2013\u2014]\s")
+WORD = re.compile(r"[\w']+")
+VERBS = r"(?:stop|exit|quit|cancel|leave|abort)"
+RUN = r"(?:(?:this|the|that)\s)?(?:run|pipeline|agent|process|report|here|this|it)"
+NOT = (
+    r"(?:don't|dont|do\snot|not|never(?!\s?mind)|no\sneed\sto|without"
+    r"|(?:cannot|can't|won't|shouldn't|didn't|mustn't)(?!\s(?:i|we|you|it)\b))"
+)
+NEGATED = re.compile(rf"\b{NOT}\s(?:\w+\s){{0,3}}$")
+LEAVES = re.compile(
+    rf"""
+    \b(?:{VERBS}\s{RUN}|get\sout\sof\s{RUN}|break\sout|never\s?mind|forget\s(?:it|this|that|about\s(?:it|this|that))
+        |something\s(?:else|different|completely\sdifferent)|(?:new|another|different|unrelated)\s(?:question|topic)
+        |change\sthe\s(?:subject|topic)|i(?:'m|\sam)\sdone\swith\s(?:this|it)
+        |i\s(?:want|would\slike|need)\sto\s{VERBS})\b
+    | ^(?:please\s|ok\s|okay\s|just\s|let's\s)*{VERBS}(?:\splease)?$
+    """,
+    re.VERBOSE,
+)
+ON = (
+    r"(?:keep\s(?:going|on|working|at\sit|it)|go\son|carry\son|continue|resume|proceed|stay|remain"
+    r"|(?:(?:go|get)\s)?back\sto\s(?:it|work|the\srun))"
+)
+ELSEWHERE = (
+    r"(?!\s(?:(?:with|to|on|and)\s)?(?:do\s)?(?:an?\s|the\s)?"
+    r"(?:something|new|another|different|other|else)\b)"
+)
+STAYS = re.compile(
+    rf"""\b(?:{NOT}\s(?:\w+\s){{0,4}}?(?:{VERBS}|leaving|stopping|quitting|exiting)(?:\s{RUN})?
+        |{ON}{ELSEWHERE})\b""",
+    re.VERBOSE,
+)
+"""Says what to do instead of leaving."""
+LEAD = re.compile(
+    r"""(?:(?:please|ok|okay|well|oh|actually|sorry|hm+|and|but|so|then|now|just|also|rather|better|maybe
+        |no|nope|nah|yes|yep|yeah|sure|wait|let's|let\sus|to|do|i\sthink|i\swill|i'll|we'll
+        |(?:i|we)\s(?:want|need|prefer|would\slike|would\srather|would\sprefer|should|must|can|could)(?:\sto)?
+        |i'd\s(?:like|rather|prefer)(?:\sto)?|(?:can|could|may|shall|should|would|will)\s(?:you|we|i|it)
+        |(?:you|it|the\srun)\s(?:can|could|may|must|should))\s)*""",
+    re.VERBOSE,
+)
+"""What may come before it in a clause of its own."""
+GOES = re.compile(
+    rf"""(?:\b(?:i|we)(?:'d|\swould|\sdo|\sreally|\sjust|\sstill)*\s(?:want|like|need|wish|prefer)\sto\s{VERBS}
+        |^{LEAD.pattern}{VERBS}\s(?:(?:this|the|that)\s)?(?:run|pipeline|agent|process)
+        |\blet\sme\s(?:out|go|leave)|\b{NOT}\s(?:\w+\s){{0,3}}?{ON})
+        (?:\s(?:with|{RUN}|now|please|anyway|already|any\smore|anymore|longer))*$""",
+    re.VERBOSE,
+)
+"""Says that they do want to leave, whatever comes before it."""
+FORBIDS = re.compile(rf"(?:^|\b(?:and|but|so|please)\s)(?:please\s)?(?:don't|dont|do\snot|never)\s{VERBS}\b")
+"""Says no to leaving so that it cannot be about anything else."""
+NO = re.compile(
+    r"(?:no\sway|nope|no|nah|n|not\s(?:yet|now|really|at\sall)|(?:of\scourse|absolutely|certainly|rather)\snot)\b"
+)
+"""Says no, where a clause begins with it."""
+ALONE = re.compile(rf"\b(?:{NO.pattern}|don't|dont|do\snot|never|negative|hold\son|wait)")
+"""The same where nothing else is said."""
+YES = re.compile(
+    rf"""\b(?:yes|yep|yeah|y|sure|confirm(?:ed)?|correct|right|do\sit|go\sahead|okay|ok|fine|never\s?mind|{VERBS}(?:\s{RUN})?)\b""",
+    re.VERBOSE,
+)
+FILLERS = re.compile(
+    r"\b(?:please|thanks|thank|you|ok|okay|just|i(?:'d|'m|'ll)?|want|would|like|rather|prefer|to|let(?:'s)?|us|we|can"
+    r"|could|should|the|it|this|that|in|here|with|run|pipeline|actually|sorry|and|then|now|do|so|oh|well|again|wait"
+    r"|my\sanswer\sis)\b"
+)
+"""Words that say nothing of their own beside these."""
+
+
+class Clause(NamedTuple):
+    """A part of a message up to a mark: its words, and where it ends with that mark."""
+
+    words: str
+    end: int
+
+
+def looked_at(message: str) -> str:
+    """As much of a message as is looked at: where it is long, its end from a whole clause on."""
+    if len(message) <= LOOKED_AT:
+        return message
+    end = message[-LOOKED_AT // 2 :]
+    mark = MARK.search(end)
+    return f"{message[: LOOKED_AT // 2]}\n{end[mark.end() :] if mark else ''}"
+
+
+def clauses(text: str) -> Iterator[Clause]:
+    """Those that have words in them."""
+    begun = 0
+    for end in (*(mark.end() for mark in MARK.finditer(text)), len(text)):
+        if words := words_of(text[begun:end]):
+            yield Clause(words, end)
+        begun = end
+
+
+def words_of(text: str) -> str:
+    return " ".join(WORD.findall(text.lower().replace("\u2019", "'")))
+
+
+def said_plainly(phrases: re.Pattern[str], words: str) -> Iterator[re.Match[str]]:
+    """Where a phrase stands that nothing before it negates."""
+    for found in phrases.finditer(words):
+        if not NEGATED.search(words, max(0, found.start() - BEFORE), found.start()):
+            yield found
+
+
+def says_only(words: str, *phrases: re.Pattern[str]) -> bool:
+    """Whether there is one of the phrases, and nothing else that says anything."""
+    rest = words
+    for each in phrases:
+        rest = each.sub(" ", rest)
+    return rest != words and not FILLERS.sub(" ", rest).strip(" '")
