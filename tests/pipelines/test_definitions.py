@@ -14,6 +14,8 @@ from tests.pipelines.agents import EXAMPLES, SMALL, agent
 
 GATE = 'gates = [{ check = "at_most", field = "topics", count = 3, fails = "repair" }]\n'
 STAGE = '\n[[stages]]\nname = "more"\nkind = "code"\n'
+WRITE = STAGE.replace("more", "other") + 'step = "write_file"\n'
+IN_TOPICS = 'passages = "ask.topics"'
 REPAIR = '\n[[repairs]]\nfirst = "ask"\nlast = "ask"\n'
 GATHER = 'step = "gather"\noptions = { files = ["*.md"], questions = "ask.topics" }\n'
 ASKS = 'prompt = "prompts/ask.md"'
@@ -125,6 +127,36 @@ def test_what_is_wrong_is_told_by_file_and_line(
             f'{STAGE}{GATHER}takes = ["later"]\n\n[[stages]]\nname = "later"\nkind = "work"\n',
             19,
             "comes after",
+        ),
+        (
+            f'{STAGE}step = "cite"\noptions = {{ findings = "ask.topics", passages = "ask.topics" }}\n',
+            18,
+            "ask.topics has to be items with the texts claim and quote, and each there is of the type string",
+        ),
+        (
+            f'{STAGE}{GATHER}{WRITE}options = {{ path = "a.md", text = "more.passages" }}\n',
+            24,
+            "more.passages has to be texts, and each there is of the type object with id, path, lines, text",
+        ),
+        (
+            f'{STAGE}{GATHER}gates = [{{ check = "is_true", field = "missing" }}]\n',
+            19,
+            "more.missing has to be true or false",
+        ),
+        (
+            f'{STAGE}{GATHER}gates = [{{ check = "quotes_match", field = "passages.quote", {IN_TOPICS} }}]',
+            19,
+            "more.passages gives id, path, lines, text, and no quote",
+        ),
+        (
+            f'{STAGE}{GATHER}gates = [{{ check = "claims_rest", field = "passages", {IN_TOPICS} }}]',
+            19,
+            "more.passages has to be items with the texts claim and quote",
+        ),
+        (
+            f'{STAGE}step = "gather"\noptions = {{ files = ["*"], questions = "kept.seen" }}\n',
+            18,
+            "kept gives nothing, and no seen",
         ),
         (f"{REPAIR}times = 99\n", 17, "times should be less than or equal to 10"),
         (REPAIR.replace('last = "ask"', 'last = "none"'), 14, "there is no stage 'none'"),

@@ -87,6 +87,7 @@ def test_the_sentence_that_a_claim_would_rest_on_is_named() -> None:
         ("is_true", {"a": False, "problem": "no room"}, {}, False),
         ("found", {"a": []}, {}, False),
         ("found", {"a": PASSAGES}, {}, True),
+        ("found", {"a": [], "missing": 3}, {}, False),
     ],
 )
 def test_a_check_says_what_is_wanting(

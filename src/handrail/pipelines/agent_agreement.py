@@ -1,14 +1,11 @@
 """Whether the parts of a definition agree with one another: names, ranges, references, budgets."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from handrail.engine.pipeline.definition import KEPT, Stage
 from handrail.pipelines.agent_file import AgentFile, StageEntry
-from handrail.pipelines.checks import CHECKS
-from handrail.pipelines.registered import Registered, references
+from handrail.pipelines.agent_references import fields_of, not_given, output_of, refer
 from handrail.pipelines.schemas import wrong_in
-from handrail.pipelines.steps import STEPS
 from handrail.pipelines.wording import Location, Named, Problems
 
 KEYS_OF = {
@@ -33,16 +30,6 @@ def agree(said: AgentFile, stages: Sequence[Stage], problems: Problems) -> None:
     _result(said, names, problems)
 
 
-def gives(entry: StageEntry) -> tuple[str, ...]:
-    """The fields that a stage's output has; nothing where that is not known."""
-    if entry.kind == "ask":
-        properties = (entry.output or {}).get("properties", {})
-        return tuple(properties) if isinstance(properties, dict) else ()
-    if entry.kind == "work":
-        return ("answer",)
-    return STEPS[entry.step].gives if entry.step in STEPS else ()
-
-
 def _stage(at: int, entry: StageEntry, said: AgentFile, problems: Problems) -> None:
     place: Location = ("stages", at)
     names = [each.name for each in said.stages]
@@ -65,31 +52,7 @@ def _stage(at: int, entry: StageEntry, said: AgentFile, problems: Problems) -> N
         entry.output or {"type": "object", "properties": {"any": {"type": "string"}}}
     ):
         problems.add((*place, "output", *path), f"{'.'.join(('output', *path))} {words}")
-    _referred(at, entry, said, problems)
-
-
-def _referred(at: int, entry: StageEntry, said: AgentFile, problems: Problems) -> None:
-    """Whether what options name is there by then."""
-    before = {each.name: each for each in said.stages[:at]}
-    written: list[tuple[tuple[str, ...], Registered[Any] | None, dict[str, Any]]] = []
-    if entry.kind == "code":
-        written.append((("options",), STEPS.get(entry.step), entry.options))
-    for number, gate in enumerate(entry.gates):
-        rest = {key: value for key, value in gate.items() if key not in ("check", "fails")}
-        written.append((("gates", str(number)), CHECKS.get(str(gate.get("check"))), rest))
-    for path, known, given in written:
-        if known is None or not set(given) <= set(known.options.model_fields):
-            continue
-        options = known.options.model_construct(**given)
-        for option, text, elsewhere in references(options):
-            where: Location = ("stages", at, *path, option)
-            stage, _, rest_of = str(text).partition(".")
-            source = before.get(stage) if elsewhere else entry
-            field = (rest_of if elsewhere else str(text)).split(".")[0]
-            if source is None and stage != KEPT:
-                problems.add(where, Named("stage before this one called", before).unknown(stage))
-            elif source and gives(source) and field not in gives(source):
-                problems.add(where, f"{source.name} gives {', '.join(gives(source))}, and no {field}")
+    refer(at, said, problems)
 
 
 def _taken(at: int, takes: Sequence[str], names: Sequence[str], problems: Problems) -> None:
@@ -150,10 +113,8 @@ def _keeps(said: AgentFile, names: Sequence[str], problems: Problems) -> None:
         entry = next((each for each in said.stages if each.name == keep.stage), None)
         if entry is None:
             problems.add(("keeps", at, "stage"), Named("stage", names).unknown(keep.stage))
-        elif keep.field not in gives(entry):
-            problems.add(
-                ("keeps", at, "field"), f"{entry.name} gives {', '.join(gives(entry))}, and no {keep.field}"
-            )
+        elif keep.field not in (known := fields_of(output_of(entry))):
+            problems.add(("keeps", at, "field"), not_given(entry.name, known, keep.field))
         if [each.name for each in said.keeps].index(keep.name) != at:
             problems.add(("keeps", at, "name"), f"{keep.name} is kept twice; leave one out")
 
@@ -163,6 +124,6 @@ def _result(said: AgentFile, names: Sequence[str], problems: Problems) -> None:
     if stage not in names:
         problems.add(("result", "stage"), Named("stage", names).unknown(stage))
         return
-    fields = gives(said.stages[names.index(stage)])
+    fields = fields_of(output_of(said.stages[names.index(stage)]))
     if said.result.format == "text" and field not in fields:
         problems.add(("result",), f"text needs a field of {stage}: {', '.join(fields)}")

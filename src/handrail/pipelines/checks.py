@@ -8,7 +8,17 @@ from pydantic import Field
 
 from handrail.engine.pipeline.definition import Check, Failed, Output, Outputs, Passed, Verdict
 from handrail.pipelines.gathering import WORD, stems_of
-from handrail.pipelines.registered import Own, Reference, Registered, looked_up, squeezed, within
+from handrail.pipelines.registered import (
+    Own,
+    OwnFindings,
+    OwnFlag,
+    OwnTexts,
+    Passages,
+    Registered,
+    looked_up,
+    squeezed,
+    within,
+)
 from handrail.protocol.values import Value
 
 ISSUES = 8
@@ -25,19 +35,23 @@ class OfCount(OfField):
     count: Annotated[int, Field(ge=0, le=10_000)]
 
 
-class OfQuotes(OfField):
-    passages: Reference
+class OfFlag(Value):
+    field: OwnFlag
+
+
+class OfQuotes(Value):
+    field: OwnTexts
+    passages: Passages
     """Where they have to stand, such as `gather.passages`."""
     least: Annotated[int, Field(ge=1, le=1_000)] = 12
     """Characters that a quote must have: of less anything would be an exact match."""
 
 
-class OfClaims(OfField):
-    """Items with a `claim` and a `quote`."""
-
+class OfClaims(Value):
+    field: OwnFindings
     percent: Annotated[int, Field(ge=1, le=100)] = 40
     """How many of the claim's words have to be in its quote."""
-    passages: Reference = ""
+    passages: Passages = ""
     """Where a better quote may stand, for the repair."""
 
 
@@ -65,7 +79,7 @@ def at_least(options: OfCount) -> Check:
     return check
 
 
-def is_true(options: OfField) -> Check:
+def is_true(options: OfFlag) -> Check:
     def check(output: Output, _outputs: Outputs) -> Verdict:
         if _values(output, options.field) == [True]:
             return Passed()
@@ -79,7 +93,7 @@ def found(options: OfField) -> Check:
     def check(output: Output, _outputs: Outputs) -> Verdict:
         if _values(output, options.field):
             return Passed()
-        asked = "; ".join(squeezed(each) for each in output.get("missing", ()))
+        asked = "; ".join(squeezed(each) for each in within(output, ["missing"]))
         about = f" for: {asked}" if asked else ""
         return Failed((f"Nothing was found{about}. Without a source nothing is answered.",))
 
@@ -174,7 +188,7 @@ CHECKS: dict[str, Registered[Check]] = {
     "at_least": Registered(
         OfCount, at_least, "the list has at least so many items, or the number is no less"
     ),
-    "is_true": Registered(OfField, is_true, "the field is true, such as `written`"),
+    "is_true": Registered(OfFlag, is_true, "the field is true, such as `written`"),
     "found": Registered(OfField, found, "something was found: an empty retrieval is refused"),
     "quotes_match": Registered(OfQuotes, quotes_match, "every quote stands, to the letter, in a passage"),
     "claims_rest": Registered(

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -14,17 +15,41 @@ Made = TypeVar("Made")
 
 
 class Refers:
-    """Marks an option that names an output: `elsewhere`, of another stage, or of the stage itself."""
+    """Marks an option that names an output: `elsewhere`, of another stage, or of the stage itself.
 
-    def __init__(self, *, elsewhere: bool) -> None:
+    It has to lead to values of one of the `types`, or to objects with these `fields`, which are texts;
+    where neither is said, to anything. `told` says that in words.
+    """
+
+    def __init__(
+        self, told: str = "", *, elsewhere: bool, types: tuple[str, ...] = (), fields: tuple[str, ...] = ()
+    ) -> None:
         self.elsewhere = elsewhere
+        self.types = types
+        self.fields = fields
+        self.told = told
 
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,39}"
-Reference = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{1,3}}$"), Refers(elsewhere=True)]
+Reference = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{1,3}}$")]
 """`stage.field`: the output of an earlier stage; of each item where it is a list."""
-Own = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{0,2}}$"), Refers(elsewhere=False)]
+OfField = Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME}){{0,2}}$")]
 """`field`: the output of the stage that the check is of."""
+TEXTS = "texts"
+CLAIMS = "items with the texts claim and quote"
+Texts = Annotated[Reference, Refers(TEXTS, elsewhere=True, types=("string",))]
+Findings = Annotated[Reference, Refers(CLAIMS, elsewhere=True, fields=("claim", "quote"))]
+Passages = Annotated[
+    Reference, Refers("texts, or items with a text", elsewhere=True, types=("string",), fields=("text",))
+]
+Sources = Annotated[
+    Reference,
+    Refers("items with the texts path, lines and text", elsewhere=True, fields=("path", "lines", "text")),
+]
+Own = Annotated[OfField, Refers(elsewhere=False)]
+OwnTexts = Annotated[OfField, Refers(TEXTS, elsewhere=False, types=("string",))]
+OwnFindings = Annotated[OfField, Refers(CLAIMS, elsewhere=False, fields=("claim", "quote"))]
+OwnFlag = Annotated[OfField, Refers("true or false", elsewhere=False, types=("boolean",))]
 
 
 class Registered(NamedTuple, Generic[Made]):
@@ -34,14 +59,14 @@ class Registered(NamedTuple, Generic[Made]):
     make: Callable[[Any], Made]
     told: str
     """What it does, in a line."""
-    gives: tuple[str, ...] = ()
-    """The fields of a step's output."""
+    gives: Mapping[str, Any] = MappingProxyType({})
+    """The fields of a step's output, each with its JSON Schema."""
 
 
 class Referred(NamedTuple):
     option: str
     text: str
-    elsewhere: bool
+    mark: Refers
 
 
 def references(options: Value) -> Iterator[Referred]:
@@ -50,7 +75,7 @@ def references(options: Value) -> Iterator[Referred]:
         text = getattr(options, name, "")
         for mark in field.metadata:
             if isinstance(mark, Refers) and text:
-                yield Referred(name, text, mark.elsewhere)
+                yield Referred(name, text, mark)
 
 
 def looked_up(outputs: Outputs, reference: str) -> list[Any]:

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from handrail.engine.pipeline.definition import Output, Step, Work
 from handrail.pipelines.gathering import MostCharacters, MostPassages, Pattern, Sought, gathered
-from handrail.pipelines.registered import Reference, Registered, looked_up, squeezed, why_not
+from handrail.pipelines.registered import Findings, Registered, Sources, Texts, looked_up, squeezed, why_not
 from handrail.protocol.values import Value
 
 UNSEEN = ("no_hash", "stale_file", "file_exists")
@@ -23,23 +23,23 @@ def relative(path: str) -> str:
 class Gathering(Value):
     files: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=10)]
     """Which documents, such as `docs/**/*.md`."""
-    questions: Reference = ""
+    questions: Texts = ""
     """What is sought, such as `analyse.questions`; the user's question where nothing is said."""
     most: MostPassages = 8
     characters: MostCharacters = 6_000
 
 
 class Citing(Value):
-    findings: Reference
+    findings: Findings
     """Items with a `claim` and a `quote`."""
-    passages: Reference
+    passages: Sources
     title: str = ""
     """The user's question where nothing is said."""
 
 
 class Writing(Value):
     path: Annotated[str, Field(min_length=1, max_length=400), AfterValidator(relative)]
-    text: Reference
+    text: Texts
 
 
 def gather(options: Gathering) -> Step:
@@ -101,12 +101,23 @@ def write_file(options: Writing) -> Step:
     return step
 
 
+TEXT = {"type": "string"}
+LIST = {"type": "array", "items": TEXT}
+PASSAGE = {"type": "object", "properties": dict.fromkeys(("id", "path", "lines", "text"), TEXT)}
 STEPS: dict[str, Registered[Step]] = {
     "gather": Registered(
-        Gathering, gather, "passages of documents, with exact text and lines", ("passages", "missing")
+        Gathering,
+        gather,
+        "passages of documents, with exact text and lines",
+        {"passages": {"type": "array", "items": PASSAGE}, "missing": LIST},
     ),
-    "cite": Registered(Citing, cite, "a report with a source for every claim", ("report", "sources")),
+    "cite": Registered(
+        Citing, cite, "a report with a source for every claim", {"report": TEXT, "sources": LIST}
+    ),
     "write_file": Registered(
-        Writing, write_file, "a file of the workspace, through the gate", ("path", "written", "problem")
+        Writing,
+        write_file,
+        "a file of the workspace, through the gate",
+        {"path": TEXT, "written": {"type": "boolean"}, "problem": TEXT},
     ),
 }
