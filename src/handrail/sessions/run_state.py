@@ -66,6 +66,8 @@ class OpenStage(Fold):
     stage_id: str
     stage: str
     kind: StageKind
+    seq: int = 0
+    """Where it begins in the log."""
     calls: dict[str, StageCall] = {}
     """Of a stage of code, by call id: what is done is not done again."""
     answer: int = 0
@@ -137,12 +139,12 @@ class RunState(Fold):
         """How often these stages were done again."""
         return self.repairs.get(first, {}).get(last, 0)
 
-    def tokens(self) -> int:
-        return sum(spent.tokens for spent in self.spent.values())
     def asked(self, request_id: str) -> bool:
         """Whether the request is the run's, and is open."""
         return bool(self.reserved and self.reserved.request_id == request_id)
 
+    def tokens(self) -> int:
+        return sum(spent.tokens for spent in self.spent.values())
 
     def usd(self) -> float:
         return sum(spent.usd for spent in self.spent.values())
@@ -151,16 +153,17 @@ class RunState(Fold):
         return self.spent.get(stage, Spent())
 
     def apply(self, event: Event, seq: int = 0) -> None:
-        for family in (self._stages, self._pauses, self._money):
-            family(event)
+        self._stages(event, seq)
+        self._pauses(event)
+        self._money(event)
         self._calls(event, seq)
         self._answers(event, seq)
 
-    def _stages(self, event: Event) -> None:
+    def _stages(self, event: Event, seq: int) -> None:
         match event:
             case StageStarted():
                 self.step, self.start = "open", ""
-                self.open = OpenStage(stage_id=event.stage_id, stage=event.stage, kind=event.kind)
+                self.open = OpenStage(stage_id=event.stage_id, stage=event.stage, kind=event.kind, seq=seq)
             case StageCompleted():
                 self.step, self.open, self.last = "done", None, event.stage
                 self.stages[event.stage] = StageDone(
@@ -295,9 +298,6 @@ class Runs(Fold):
             case RunResumed():
                 self.current, self.paused = run, None
 
-    def _end(self, event: RunCompleted | RunFailed | RunBrokenOff, seq: int) -> None:
-        if self.current and self.current.run_id == event.run_id:
-            self.current = None
     def _concerned(self, event: Event) -> RunState | None:
         """The run that an event belongs to; what else is asked while one is paused is not its own."""
         match event:
@@ -310,6 +310,9 @@ class Runs(Fold):
             case _:
                 return self.current
 
+    def _end(self, event: RunCompleted | RunFailed | RunBrokenOff, seq: int) -> None:
+        if self.current and self.current.run_id == event.run_id:
+            self.current = None
         if self.paused and self.paused.run_id == event.run_id:
             self.paused = None
         if event.summary:
