@@ -248,6 +248,21 @@ async def test_a_stage_that_works_in_the_conversation_is_told_what_it_takes(tmp_
         assert [stages[event.stage_id] for event in talk.all(ToolStarted)] == ["work"]
 
 
+async def test_an_empty_answer_of_a_stage_is_not_taken_for_an_older_one(tmp_path: Path) -> None:
+    plan, work = report().stages[0], Stage("work", "work", prompt="Now do it.", takes=("plan",))
+    script = [
+        as_json(f"Question:\n{QUESTION}", {"topics": ["costs"]}),
+        {"when": "hello", "text": "An answer to something else."},
+        {"when": "Now do it", "text": ""},
+    ]
+    pipelines = catalogue(Pipeline("report", stages=(plan, work)))
+    async with conversation(tmp_path, script, catalogue=pipelines) as talk:
+        await talk.turn("hello")
+        await begin(talk)
+    assert talk.all(StageCompleted)[-1].output == {}
+    assert "something else" not in talk.all(RunCompleted)[-1].text
+
+
 async def test_a_session_whose_run_is_paused_is_listed_as_waiting(tmp_path: Path) -> None:
     async with conversation(tmp_path, answers(), mode="edit", catalogue=catalogue()) as talk:
         await begin(talk)

@@ -1,6 +1,6 @@
 """What comes next in a run: a pure function of its pipeline and its state, so that any process can go on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from handrail.engine.pipeline.definition import (
@@ -15,6 +15,9 @@ from handrail.engine.pipeline.definition import (
     Verdict,
 )
 from handrail.sessions.run_state import RunState
+
+SHOWN = 5
+"""Issues that the end of a run names."""
 
 
 class Do(NamedTuple):
@@ -109,4 +112,11 @@ def _mended(pipeline: Pipeline, run: RunState) -> Next:
     if unit and repairs and done < unit.times:
         return Redo(unit, done + 1)
     tried = f" after {done} of {unit.times} repairs" if unit and repairs else ""
-    return Fail(f"{stage.name} did not pass {run.gate}{tried}: {'; '.join(run.wanting[stage.name])}")
+    return Fail(f"{stage.name} did not pass {run.gate}{tried}: {_listed(run.wanting[stage.name])}")
+
+
+def _listed(issues: Sequence[str]) -> str:
+    """The first few, each on one line; all of them are in the event of the gate."""
+    told = "; ".join(" ".join(issue.split()) for issue in issues[:SHOWN])
+    left = len(issues) - SHOWN
+    return f"{told}; and {left} more" if left > 0 else told

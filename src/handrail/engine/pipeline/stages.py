@@ -94,7 +94,9 @@ class Stages(NamedTuple):
 
     def _answered(self, ending: Ending, run: RunState) -> Done:
         """The conversation has the answer; only a stage after this one needs it, too."""
-        replied = [entry for entry in self.means.session.transcript if isinstance(entry, Replied)]
+        began = run.open.seq if run.open else 0
+        transcript = self.means.session.transcript
+        replied = [entry for entry in transcript if isinstance(entry, Replied) and entry.seq > began]
         said = replied[-1].text if replied and not run.conversational else ""
         return Done(ending, {"answer": said} if said else {})
 

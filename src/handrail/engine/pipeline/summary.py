@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from handrail.engine.pipeline.definition import Outputs
 from handrail.sessions.run_state import RunState
 
-MOST, QUESTION, FIELD, USER = 1_500, 300, 500, 200
-"""Characters: of all, of the question, of one field, of the user's words."""
+MOST, HOW, QUESTION, USER = 1_500, 300, 300, 200
+"""Characters: of all, of how it ended, of the question, of the user's words."""
+FIELDS = (1_200, 800, 500)
+"""Characters of one field: as many as there is room for."""
 ABOUT = {
     "Findings": re.compile(r"finding|fact|evidence|answer|result|quote", re.IGNORECASE),
     "Conclusions": re.compile(r"conclu|summar|recommend|verdict|decision", re.IGNORECASE),
@@ -20,19 +22,22 @@ ABOUT = {
 def summary(run: RunState, outputs: Outputs, how: str) -> str:
     """The run in a few lines; `how` says how it ended. What does not fit is left out from the end."""
     fields = list(_fields(outputs))
-    lines = [f"Run of {run.pipeline}: {how}.", f"Question: {_short(run.question, QUESTION)}"]
-    lines.append(f"Stages done: {', '.join(run.stages) or 'none'}.")
+    told = ["\n".join(_lines(run, fields, how, most)) for most in FIELDS]
+    whole = next((text for text in told if len(text) <= MOST), told[-1])
+    return whole if len(whole) <= MOST else f"{whole[: MOST - 1].rstrip()}…"
+
+
+def _lines(run: RunState, fields: Sequence[tuple[str, str]], how: str, most: int) -> Iterator[str]:
+    yield f"Run of {run.pipeline}: {_short(how, HOW)}."
+    yield f"Question: {_short(run.question, QUESTION)}"
+    yield f"Stages done: {', '.join(run.stages) or 'none'}."
     for title, names in ABOUT.items():
-        if found := [(name, value) for name, value in fields if names.search(name)]:
-            told = "; ".join(_short(value, FIELD) for _, value in found)
-            lines.append(f"{title}: {_short(told, FIELD)}")
-    lines += [f"The user said: {_short(said, USER)}" for said in run.feedback]
-    lines += [
-        f"{name}: {_short(value, FIELD)}"
-        for name, value in fields
-        if not any(names.search(name) for names in ABOUT.values())
-    ]
-    return _short("\n".join(lines), MOST, one_line=False)
+        if found := [value for name, value in fields if names.search(name)]:
+            yield f"{title}: {_short('; '.join(found), most)}"
+    yield from (f"The user said: {_short(said, USER)}" for said in run.feedback)
+    for name, value in fields:
+        if not any(names.search(name) for names in ABOUT.values()):
+            yield _short(f"{name}: {value}", most)
 
 
 def _fields(outputs: Outputs) -> Iterator[tuple[str, str]]:
@@ -56,6 +61,7 @@ def _words(value: Any) -> str:
             return str(value)
 
 
-def _short(text: str, most: int, *, one_line: bool = True) -> str:
-    text = " ".join(text.split()) if one_line else text
+def _short(text: str, most: int) -> str:
+    """On one line, so that nothing in it can look like a line of Handrail's own."""
+    text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
