@@ -21,42 +21,21 @@ from handrail.engine.routing.starting import run_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
 from handrail.models.base import Model
 from handrail.protocol.commands import (
-    AnswerApproval,
-    AnswerQuestion,
     Cancel,
     Command,
     CommitChanges,
     Compact,
-    CompleteTodo,
-    Delete,
     Redo,
-    Rename,
-    Restore,
     Rewind,
     RunAll,
     RunCommand,
-    SelectIntent,
     SendMessage,
-    SetMode,
-    SetModel,
-    SetRoute,
     StopBackground,
-    UndoCompaction,
 )
 from handrail.protocol.errors import HandrailError, StorageProblem
 from handrail.protocol.events import (
-    ApprovalAnswered,
     Compacted,
-    CompactionUndone,
     Event,
-    ModelSet,
-    ModeSet,
-    QuestionAnswered,
-    RouteSet,
-    SessionDeleted,
-    SessionRenamed,
-    SessionRestored,
-    TodoCompleted,
     TurnFinished,
     TurnStarted,
     UserMessage,
@@ -200,7 +179,9 @@ class Runner:
                     self.maker.background.stop(self.session.id, command.background_id, "user")
                     self.session.append(take=[number])
                 case _:
-                    self.session.append(*self._facts(command), take=[number])
+                    from handrail.engine.facts import facts
+
+                    self.session.append(*facts(self.session, command, self.maker.select), take=[number])
             if self.session.state.turn and not self._scope and not self._waits:
                 self._go_on(tasks)  # the word it waited for over a restart has come
         if not (self.session.state.turn or self._scope):
@@ -212,39 +193,6 @@ class Runner:
             self._scope.cancel()
         else:
             self._end("cancelled", why)
-
-    def _facts(self, command: Command) -> list[Event]:
-        """What a command makes true; nothing when it came too late."""
-        state = self.session.state
-        match command:
-            case AnswerApproval() if command.approval_id in state.approvals:
-                return [
-                    ApprovalAnswered(
-                        approval_id=command.approval_id, decision=command.decision, note=command.note
-                    )
-                ]
-            case AnswerQuestion() if command.question_id in state.questions:
-                return [QuestionAnswered(question_id=command.question_id, answer=command.answer)]
-            case SetMode() if command.mode != state.mode:
-                return [ModeSet(mode=command.mode)]
-            case SetRoute() if command.route != state.routes.chosen:
-                return [RouteSet(route=command.route)]
-            case SetModel():
-                return [ModelSet(model=command.model, role=command.role, why="chosen in this session")]
-            case SelectIntent():
-                return self.maker.select(self.session, command.intent_id)
-            case Rename():
-                return [SessionRenamed(title=command.title)]
-            case Delete() if not state.deleted:
-                return [SessionDeleted()]
-            case Restore() if state.deleted:
-                return [SessionRestored()]
-            case UndoCompaction() if state.cuts:
-                return [CompactionUndone(compaction_id=state.cut.compaction_id)]
-            case CompleteTodo() if any(todo.id == command.todo_id for todo in state.todos):
-                return [TodoCompleted(todo_id=command.todo_id, by="user")]
-            case _:
-                return []
 
     async def _compact(self, number: int, scope: anyio.CancelScope) -> None:
         """What the user asked for; the command stays in the inbox until it is done or cancelled."""
