@@ -22,19 +22,27 @@ class Limits(NamedTuple):
     max_output_tokens: int = 16_384
 
 
-def exceeded(turn: TurnState, limits: Limits, seconds: float) -> str:
+GOES_ON = "Send a message to go on."
+RUN_IS_OVER = "The run is over; later messages know what it found. To let a new one do more, raise the limit."
+
+
+def exceeded(turn: TurnState, run: RunState | None, limits: Limits, seconds: float) -> str:
     """Which limit is reached, in words that say what to do; empty when none is."""
+    reached = _reached(turn, limits, seconds)
+    then = GOES_ON if run is None or run.conversational else RUN_IS_OVER
+    return f"{reached} {then}" if reached else ""
+
+
+def _reached(turn: TurnState, limits: Limits, seconds: float) -> str:
     tokens = turn.usage.input_tokens + turn.usage.output_tokens
     if turn.steps >= limits.steps:
-        return f"{turn.steps} requests in one turn (limits.steps). Send a message to go on."
+        return f"{turn.steps} requests in one turn (limits.steps)."
     if tokens >= limits.tokens:
-        return f"{tokens:,} tokens in one turn (limits.turn_tokens). Send a message to go on."
+        return f"{tokens:,} tokens in one turn (limits.turn_tokens)."
     if turn.cost_usd >= limits.usd:
-        return (
-            f"${turn.cost_usd:.2f} spent of ${limits.usd:.2f} a turn (limits.usd). Send a message to go on."
-        )
+        return f"${turn.cost_usd:.2f} spent of ${limits.usd:.2f} a turn (limits.usd)."
     if seconds >= limits.seconds:
-        return f"{limits.seconds:.0f} s in one turn (limits.turn_seconds). Send a message to go on."
+        return f"{limits.seconds:.0f} s in one turn (limits.turn_seconds)."
     return ""
 
 

@@ -124,7 +124,7 @@ class Turn:
 
     def reached(self) -> str:
         """Which limit of the turn is reached, in words for the user; empty when none is."""
-        return exceeded(self._turn, self.limits, self._seconds())
+        return exceeded(self._turn, self.session.state.run, self.limits, self._seconds())
 
     async def _answer(self, asking: Asking) -> Ending:
         try:

@@ -171,6 +171,19 @@ def test_a_question_to_a_paused_run_that_was_cut_off_counts_as_it_may_have_cost(
     assert (runs.paused.tokens(), runs.paused.usd()) == (400, 0.1)
 
 
+@pytest.mark.promise("RUN-7")
+@pytest.mark.anyio
+async def test_a_run_that_reached_a_limit_of_the_turn_is_over_and_says_so(tmp_path: Path) -> None:
+    pipelines = catalogue(report()._replace(pauses=()))
+    settings = "[limits]\nsteps = 1\n"
+    async with conversation(tmp_path, answers(), mode="edit", catalogue=pipelines, settings=settings) as talk:
+        await talk.send(SendMessage(text=QUESTION, route="report"))
+        finished = await talk.until(TurnFinished)
+    assert finished.reason == "budget"
+    assert "limits.steps). The run is over" in finished.detail
+    assert "go on" not in finished.detail
+
+
 def request(text: str, output: int = 1_000) -> Request:
     return Request("", (UserTurn(text),), max_output_tokens=output)
 
