@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-DEADLINE = 10.0
+DEADLINE = 60.0
 _numbers = itertools.count(1)
 
 

@@ -17,7 +17,7 @@ from handrail.pipelines.catalogue import BUILT_IN
 from handrail.protocol.commands import Command, SendMessage
 from handrail.protocol.events import Delta, Recorded, TurnFinished
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 Answers = Sequence[Mapping[str, Any]]
 Kind = TypeVar("Kind")
 
@@ -75,16 +75,16 @@ class Conversation:
 
     async def until(self, kind: type[Kind], where: Callable[[Kind], bool] = lambda _: True) -> Kind:
         """The next event (or delta) of a kind; what comes before it is kept in `seen` and `deltas`."""
-        with anyio.fail_after(DEADLINE):
-            while True:
+        while True:
+            with anyio.fail_after(DEADLINE):
                 item = await anext(self._items)
-                if isinstance(item, Delta):
-                    self.deltas.append(item)
-                else:
-                    self.seen.append(item)
-                found: object = item if isinstance(item, Delta) else item.event
-                if isinstance(found, kind) and where(found):
-                    return found
+            if isinstance(item, Delta):
+                self.deltas.append(item)
+            else:
+                self.seen.append(item)
+            found: object = item if isinstance(item, Delta) else item.event
+            if isinstance(found, kind) and where(found):
+                return found
 
     async def turn(self, text: str) -> TurnFinished:
         """Say something and wait for the end of the turn."""

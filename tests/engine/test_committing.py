@@ -19,7 +19,7 @@ IDENTITY = "[user]\nname = Ada\nemail = ada@example.org\n"
 
 
 def git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True, timeout=60)
     return done.stdout
 
 

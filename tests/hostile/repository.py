@@ -169,4 +169,4 @@ def program(path: Path, evil: Path) -> None:
 
 def git(folder: Path, *words: str) -> None:
     author = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    subprocess.run(["git", "-C", str(folder), *author, *words], check=True, timeout=30, capture_output=True)
+    subprocess.run(["git", "-C", str(folder), *author, *words], check=True, timeout=60, capture_output=True)

@@ -66,7 +66,7 @@ def test_nothing_of_a_hostile_repository_is_used_before_it_is_trusted(
         ["git", "-C", str(hostile), "rev-list", "--count", "HEAD"],
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
     assert commits.stdout == b"1\n"
     for key in IGNORED:

@@ -132,4 +132,4 @@ def furnish(world: World) -> None:
 
 
 def git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", "-C", str(folder), *words], check=True, timeout=30, capture_output=True)
+    subprocess.run(["git", "-C", str(folder), *words], check=True, timeout=60, capture_output=True)

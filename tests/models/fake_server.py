@@ -182,7 +182,7 @@ class FakeServer:
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        if not self._ready.wait(10):
+        if not self._ready.wait(60):
             raise TimeoutError("the fake server did not start")
         return self
 
@@ -197,7 +197,7 @@ class FakeServer:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(10)
 
-    def wait_until(self, condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 50.0) -> bool:
         """Whether the condition came to hold in time; looked at whenever the server's state changes."""
         with self._changed:
             return self._changed.wait_for(condition, seconds)

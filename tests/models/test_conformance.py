@@ -385,7 +385,7 @@ async def test_cancelled_stream_closes_the_socket(wire: WireFormat) -> None:
     body = wire.write(Said(text=("Hello",)))
     with FakeServer([Reply(body, silent_after=len(body) - 30)]) as server:
         async with model_at(server, wire) as model:
-            with anyio.fail_after(10), anyio.CancelScope() as scope:
+            with anyio.fail_after(50), anyio.CancelScope() as scope:
                 async for part in model.stream(request()):
                     if isinstance(part, Text):
                         scope.cancel()
@@ -443,7 +443,7 @@ async def test_parts_are_given_as_they_come(wire: WireFormat) -> None:
     with FakeServer([Reply(body, silent_after=shown)]) as server:
         async with model_at(server, wire) as model:
             stream = model.stream(request())
-            with anyio.fail_after(10):
+            with anyio.fail_after(50):
                 while True:
                     if await anext(stream) == Text("early"):
                         break

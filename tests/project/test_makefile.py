@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
 
 def made(project: Path, *words: str) -> tuple[list[str], str]:
     command = ["make", "--no-print-directory", "run", *words]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60, check=True)
     arguments, folder = json.loads(done.stdout.splitlines()[-1])
     return arguments, folder
 
@@ -72,7 +72,7 @@ def test_a_task_runs_in_a_fresh_copy_of_the_example_and_is_checked_by_its_test(p
         cwd=project,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert done.returncode == 2

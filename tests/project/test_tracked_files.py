@@ -16,7 +16,7 @@ UNFINISHED = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X]|NotImplementedErro[r])\b|mar
 def tracked(*folders: str) -> list[str]:
     """Paths that git knows, deleted ones left out."""
     git = ["git", "-C", str(ROOT), "ls-files", "-z", "--", *folders]
-    done = subprocess.run(git, capture_output=True, check=True, timeout=30)
+    done = subprocess.run(git, capture_output=True, check=True, timeout=60)
     names = [name for name in done.stdout.decode().split("\0") if name]
     return [name for name in names if (ROOT / name).is_file()]
 

@@ -22,14 +22,14 @@ WAYS = (*working(), Protection())
 @pytest.fixture(params=WAYS, ids=lambda found: found.name)
 async def bench(make_bench: MakeBench, request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     made = make_bench("auto", sandbox=Sandbox(found=request.param))
-    with anyio.fail_after(30):
+    with anyio.fail_after(50):
         async with made.tools.background.kept(made.session):
             yield made
 
 
 async def heard(bench: Bench, background_id: str, text: str) -> str:
     """What streams of a command, once it says this."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         while text not in (said := bench.session.live.text(background_id, "background")):
             await anyio.sleep(0.01)
     return said
@@ -88,7 +88,7 @@ async def test_what_fails_at_once_is_told_with_the_start(bench: Bench) -> None:
 @pytest.mark.promise("CMD-10")
 async def test_it_ends_with_the_session(make_bench: MakeBench) -> None:
     made, child = make_bench("auto"), lasting()
-    with anyio.fail_after(30):
+    with anyio.fail_after(50):
         async with made.tools.background.kept(made.session):
             away = f"setsid bash -c \"trap '' TERM; sleep {child}\" & sleep {child}"
             await made.call("run", command=away, background=True)

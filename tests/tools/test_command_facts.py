@@ -150,7 +150,7 @@ def test_what_is_said_to_only_read_changes_nothing(tmp_path: Path) -> None:
         (root / name).write_text("x\n")
     for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
         identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-        subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True, timeout=20)
+        subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True, timeout=60)
     (root / "a.py").write_text("y\n")
 
     def state() -> list[tuple[str, int, bytes]]:
@@ -173,7 +173,7 @@ def test_what_is_said_to_only_read_changes_nothing(tmp_path: Path) -> None:
             cwd=root,
             capture_output=True,
             check=False,
-            timeout=20,
+            timeout=60,
             stdin=subprocess.DEVNULL,
         )
         assert state() == before, text
@@ -187,7 +187,7 @@ async def test_settings_of_a_repository_run_nothing_where_git_runs_unasked(make_
 
     def git(*words: str) -> None:
         identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-        subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True, timeout=20)
+        subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True, timeout=60)
 
     git("init", "-q")
     (root / "a.bin").write_text("one\n")

@@ -85,7 +85,7 @@ async def test_what_was_started_is_known_when_the_command_runs(bench: Bench) -> 
     """The command waits for somebody who looked into the log, as another process would."""
     command = "touch begun; until [ -e seen ]; do sleep 0.01; done"
     call = bench.wanted(ToolCall(id="c_1", name="run", arguments={"command": command}))
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
             while not (bench.root / "begun").exists():
@@ -411,7 +411,7 @@ async def test_an_error_of_the_system_is_told_in_words(bench: Bench) -> None:
 async def test_a_cancelled_call_has_its_end_in_the_log(bench: Bench) -> None:
     arguments = {"command": "echo begun; sleep 60"}
     call = bench.wanted(ToolCall(id=new_id("call"), name="run", arguments=arguments))
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
             while "begun" not in bench.session.live.text(call.id, "output"):
@@ -433,7 +433,7 @@ async def test_cancelling_while_the_user_is_asked_leaves_the_call_open(make_benc
 
     bench.user.approval = never  # type: ignore[method-assign, assignment]
     call = bench.wanted(ToolCall(id=new_id("call"), name="run", arguments={"command": "true"}))
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
             await asking.wait()

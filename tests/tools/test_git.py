@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 def git(root: Path, *words: str) -> str:
     author = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
     done = subprocess.run(
-        ["git", "-C", str(root), *author, *words], check=True, capture_output=True, timeout=30
+        ["git", "-C", str(root), *author, *words], check=True, capture_output=True, timeout=60
     )
     return done.stdout.decode()
 

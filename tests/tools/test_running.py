@@ -54,7 +54,7 @@ async def test_a_time_limit_stops_the_command_and_its_children(bench: Bench) -> 
 
 async def test_background_children_neither_hang_the_call_nor_outlive_it(bench: Bench) -> None:
     child = lasting()
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         finished = await bench.call("run", command=f"sleep {child} & echo started", timeout=60)
     assert finished.status == "ok"
     assert "started" in finished.content
@@ -64,7 +64,7 @@ async def test_background_children_neither_hang_the_call_nor_outlive_it(bench: B
 
 async def test_a_child_that_left_the_group_does_not_hang_the_call(bench: Bench) -> None:
     child = lasting()
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         finished = await bench.call("run", command=f"setsid sleep {child} & echo started", timeout=60)
     assert finished.status == "ok"
     for number in running(child):
@@ -76,7 +76,7 @@ async def test_cancelling_stops_the_whole_group(bench: Bench) -> None:
     child = lasting()
     arguments = {"command": f"sleep {child} & echo begun; wait"}
     call = bench.wanted(ToolCall(id=new_id("call"), name="run", arguments=arguments))
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
             while "begun" not in bench.session.live.text(call.id, "output") or not running(child):
@@ -143,7 +143,7 @@ async def test_a_secret_in_the_output_is_neither_streamed_nor_kept_however_it_co
     (bench.root / "long").write_text("x" * 1495 + "0123456789abcdef" + "y" * 5000)
     command = "printf 'a 01234567'; sleep 0.1; echo '89abcdef b'; cat long; touch done; sleep 60"
     call = bench.wanted(ToolCall(id=new_id("call"), name="run", arguments={"command": command}))
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
             while "yyy" not in (streamed := bench.session.live.text(call.id, "output")):
@@ -207,7 +207,7 @@ async def test_output_streams_while_the_command_runs_up_to_a_limit(bench: Bench)
     call = bench.wanted(
         ToolCall(id=new_id("call"), name="run", arguments={"command": "seq 1 100000; touch done; sleep 60"})
     )
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
             while not (bench.root / "done").exists():
@@ -265,7 +265,7 @@ async def test_a_reader_that_had_enough_stops_the_program(tmp_path: Path) -> Non
         chunks.append(chunk)
         return False
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         done = await run_process(["yes"], folder=tmp_path, environment=os.environ, timeout=60, take=take)
     assert len(chunks) == 1
     assert not done.timed_out

@@ -42,7 +42,7 @@ def test_the_patterns_cover_the_names_that_paths_are_judged_by() -> None:
 
 def git(root: Path, *words: str) -> None:
     author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    subprocess.run(["git", "-C", str(root), *author, *words], check=True, timeout=30)
+    subprocess.run(["git", "-C", str(root), *author, *words], check=True, timeout=60)
 
 
 def furnish(root: Path) -> None:

@@ -103,7 +103,7 @@ def words_of_bash(text: str, folder: Path) -> list[list[str]] | None:
             pass_fds=[writing],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=10,
+            timeout=60,
             check=False,
         )
         os.close(writing)

@@ -346,7 +346,7 @@ async def test_what_a_command_changed_is_recorded_when_its_time_is_up(bench: Ben
 async def test_what_a_command_changed_is_recorded_when_it_is_cancelled(bench: Bench) -> None:
     arguments = {"command": "echo x > made; echo begun; exec sleep 600"}
     call = bench.wanted(ToolCall(id=new_id("call"), name="run", arguments=arguments))
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
             while "begun" not in bench.session.live.text(call.id, "output"):
@@ -369,7 +369,7 @@ async def test_a_workspace_that_a_command_emptied_is_brought_back(project: Bench
 
 async def test_a_second_command_reads_nothing_again(project: Bench) -> None:
     watch = watching.Watch(project.workspace)
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         while snapshot(project.root).sums:  # too new to be told from a later version by its times
             await anyio.sleep(0.01)
     first = watch._look_before(())

@@ -111,7 +111,7 @@ def test_what_takes_the_place_of_a_file_before_it_is_opened_is_neither_waited_fo
         env=os.environ | {"PYTHONPATH": "src"},
         capture_output=True,
         check=True,
-        timeout=20,
+        timeout=60,
         text=True,
     )
     assert done.stdout.strip() == reason

@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.project.source import ROOT
 
-DEADLINE = 30.0
+DEADLINE = 60.0
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][0-9A-B]?")
 
 IN_TERMINAL = """

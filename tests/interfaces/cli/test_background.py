@@ -11,7 +11,7 @@ import pytest
 from tests.interfaces.cli.program import command, environment, run, script, terminal
 from tests.processes import lasting, running
 
-DEADLINE = 30.0
+DEADLINE = 60.0
 ENTER, CTRL_D = "\r", "\x04"
 MEGABYTE = 1_000_000
 

@@ -13,7 +13,7 @@ CTRL_D, ENTER = "\x04", "\r"
 def git(root: Path, *words: str) -> str:
     author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     done = subprocess.run(
-        ["git", *author, *words], cwd=root, check=True, capture_output=True, text=True, timeout=30
+        ["git", *author, *words], cwd=root, check=True, capture_output=True, text=True, timeout=60
     )
     return done.stdout
 

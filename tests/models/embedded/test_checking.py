@@ -11,7 +11,7 @@ from handrail.models.embedded.files import DEFAULT, LOCAL_MODEL, find_file, mode
 from handrail.protocol.errors import ConfigProblem, GiveUp
 from tests.models.embedded.samples import content, record
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 DATA = content()
 FILE = record(DATA)
 

@@ -23,7 +23,7 @@ from tests.models.embedded.samples import PART, content, record, wheel, wheels
 from tests.project.source import ROOT
 
 pytestmark = pytest.mark.anyio
-DEADLINE = 30.0
+DEADLINE = 60.0
 QUICK = Publisher(first_pause=0.0)
 LEFT_BEHIND = {"sample.gguf.lock"}
 

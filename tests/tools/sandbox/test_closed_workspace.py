@@ -73,7 +73,7 @@ async def test_a_repository_that_a_command_in_the_background_makes_is_told(
     async with bench.tools.background.kept(bench.session):
         begun = await bench.call("run", command="python makes.py", background=True)
         if then:
-            with anyio.fail_after(20):
+            with anyio.fail_after(50):
                 while "made" not in bench.session.live.text("b1", "background"):
                     await anyio.sleep(0.01)
         how = {"stop": True} if then else {"wait": 20}
@@ -173,7 +173,7 @@ def shadow(root: Path) -> None:
 
 def init(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["git", "-C", str(folder), "init", "-q", "-b", "main"], check=True, timeout=30)
+    subprocess.run(["git", "-C", str(folder), "init", "-q", "-b", "main"], check=True, timeout=60)
 
 
 async def test_what_a_killed_command_left_to_be_mounted_on_is_removed_when_nobody_uses_it(

@@ -27,7 +27,7 @@ def room(home: Path, request: pytest.FixtureRequest) -> Room:
 async def test_children_that_left_the_group_end_with_the_command(room: Room) -> None:
     child, stubborn = lasting(), lasting()
     away = f"setsid sleep {child} & setsid bash -c \"trap '' TERM; sleep {stubborn}\" &"
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         ended, output = await room.run("bash", "-c", f"{away} echo started; exit 3")
     assert ended.code == 3
     assert "started" in output
@@ -50,7 +50,7 @@ async def test_a_time_limit_reaches_children_that_left_the_group(room: Room) -> 
 async def test_cancelling_reaches_children_that_left_the_group(room: Room) -> None:
     child, stubborn = lasting(), lasting()
     away = f"setsid bash -c \"trap '' TERM; sleep {stubborn}\" & setsid sleep {child} & wait"
-    with anyio.fail_after(20):
+    with anyio.fail_after(50):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(room.run, "bash", "-c", away)
             while not (running(child) and running(stubborn)):
@@ -83,7 +83,7 @@ async def test_nothing_outlives_handrail_when_it_is_killed(room: Room) -> None:
     words = [sys.executable, "-c", HANDRAIL, room.protection.model_dump_json(), str(room.home), child]
     # The first to have the word in its command line is Handrail itself.
     async with await anyio.open_process(words, env=os.environ | {"PYTHONPATH": "src:."}) as handrail:
-        with anyio.fail_after(20):
+        with anyio.fail_after(50):
             while len(running(child)) < 4:
                 await anyio.sleep(0.01)
         handrail.kill()

@@ -79,9 +79,9 @@ async def test_an_entry_that_carries_the_network_opens_it_for_its_command_alone(
 def repository(bench: Bench) -> None:
     """A repository with a hook that leaves a trace."""
     git = ["git", "-C", str(bench.root)]
-    subprocess.run([*git, "init", "-q", "-b", "main"], check=True, timeout=30)
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True, timeout=60)
     for name, value in {"user.name": "Ada", "user.email": "ada@example.org"}.items():
-        subprocess.run([*git, "config", name, value], check=True, timeout=30)
+        subprocess.run([*git, "config", name, value], check=True, timeout=60)
     hook = bench.root / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\ntouch hooked\n")
@@ -92,7 +92,7 @@ def repository(bench: Bench) -> None:
 def subjects(bench: Bench) -> bytes:
     """What the commits are about."""
     words = ["git", "-C", str(bench.root), "log", "--format=%s"]
-    return subprocess.run(words, check=True, capture_output=True, timeout=30).stdout
+    return subprocess.run(words, check=True, capture_output=True, timeout=60).stdout
 
 
 @pytest.mark.promise("SAND-11")
