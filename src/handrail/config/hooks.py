@@ -1,7 +1,6 @@
 """Hooks as settings say them: which program runs when, in which folder, and which of its files are known."""
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -9,6 +8,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from handrail.config.toml_file import parse_toml
+from handrail.protocol.errors import ConfigProblem
 from handrail.protocol.record import Record
 from handrail.protocol.values import HookPoint, Value
 
@@ -56,8 +57,8 @@ def file_of_workspace(word: str, folder: Path, workspace: Path) -> Path | None:
 def files_named(data: bytes, folder: Path, workspace: Path) -> list[Path]:
     """The files of the workspace that hooks in its settings name; none where these cannot be read at all."""
     try:
-        said = tomllib.loads(data.decode()).get("hooks")
-    except (ValueError, RecursionError):
+        said = parse_toml(folder, data).data.get("hooks")
+    except ConfigProblem:
         return []  # told where the settings are read
     found = (file_of_workspace(word, folder, workspace) for word in _words(said))
     return list(dict.fromkeys(file for file in found if file))

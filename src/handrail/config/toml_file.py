@@ -11,6 +11,11 @@ from handrail.config.toml_lines import line_of
 from handrail.protocol.errors import ConfigProblem
 
 MOST_BYTES = 1_000_000
+DEEPEST = 64
+"""Levels: deeper than anything that is meant, and far from what those who walk the data can bear."""
+PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+LONG_KEY = re.compile(rf"(?<![\w-]){PART}(?:[ \t]*+\.[ \t]*+{PART}){{{DEEPEST}}}")
+"""Looked for before anything is parsed: what `tomllib` does for a key grows with the square of its parts."""
 OTHERS_MAY_READ = 0o077
 
 
@@ -37,15 +42,29 @@ def parse_toml(path: Path, raw: bytes) -> TomlFile:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigProblem(f"{path}:{line}: not valid UTF-8; save the file as UTF-8.") from error
+    if found := LONG_KEY.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise ConfigProblem(f"{path}:{line}: nested too deeply to be read; make it flatter.")
     try:
-        return TomlFile(path, text, tomllib.loads(text))
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-        line = int(found[1]) if found and found[1] else text.rstrip("\n").count("\n") + 1
-        said = str(error)[: found.start()] if found else str(error)
+        at = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+        line = int(at[1]) if at and at[1] else text.rstrip("\n").count("\n") + 1
+        said = str(error)[: at.start()] if at else str(error)
         raise ConfigProblem(f"{path}:{line}: not valid TOML: {said}. Correct this line.") from error
     except RecursionError as error:
         raise ConfigProblem(f"{path}: nested too deeply to be read; make it flatter.") from error
+    if _is_deep(data):
+        raise ConfigProblem(f"{path}: nested too deeply to be read; make it flatter.")
+    return TomlFile(path, text, data)
+
+
+def _is_deep(data: dict[str, Any]) -> bool:
+    level: list[Any] = [data]
+    for _ in range(DEEPEST):
+        inner = ((each.values() if isinstance(each, dict) else each) for each in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+    return bool(level)
 
 
 def read_bytes(path: Path, *, private: bool = False) -> bytes | None:
