@@ -338,7 +338,7 @@ async def test_a_file_that_is_ignored_from_now_on_is_not_taken_for_a_removed_one
 
 @pytest.mark.promise("CMD-6")
 async def test_what_a_command_changed_is_recorded_when_its_time_is_up(bench: Bench) -> None:
-    await bench.call("run", command="echo x > made; exec sleep 600", timeout=0.5)
+    await bench.call("run", command="echo x > made; exec sleep 600", timeout=3)
     assert list(last(bench)) == ["made"]
 
 
