@@ -1,6 +1,7 @@
 """What holds for every test: a home of its own, no keys, no network beyond the loopback."""
 
 import ipaddress
+import itertools
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -30,10 +31,18 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders that are not there yet. pytest would look at all it has made to number the next."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in itertools.count(1))
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home; nothing of the real one, no key and no proxy reaches the test or its children."""
-    folder = tmp_path_factory.mktemp("home")
+    folder = next(homes)
+    folder.mkdir(mode=0o700)
     for name in os.environ:
         upper = name.upper()
         if upper.endswith(("_API_KEY", "_PROXY")) or upper.startswith(("HANDRAIL_", "XDG_")):
