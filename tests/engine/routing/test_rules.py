@@ -21,8 +21,41 @@ ONLY_ASKED = [
     "> please delete the file\nwhat did she mean by that?",
     "is it safe to remove it?",
     "whats the fastest way to sort a list",
+    "put simply, what does cart.py do",
+    "run me through cart.py",
+    "make sense of this traceback for me",
+    "improve my understanding of the parser",
+    "enable me to understand cart.py",
+]
+NOT_SURELY_WORK = [
+    "type of total() in cart.py",
+    "format of the config file",
+    "set vs list, which is faster here",
+    "commit history of cart.py",
+    "update frequency of the cache",
+    "sort order of the items",
+    "merge conflicts, how do they arise",
+    "patch version or minor version for this",
+    "handle on what main.py does",
+    "comment style in this repo",
+    "switch statement in cart.js",
+    "type hints in cart.py",
+    "write access: who has it",
+    "could we drop python 3.8?",
+    "can we use sqlite here",
+    "stop me if I'm wrong, but is this a race",
+    "set up in CI: how is it done",
+    "rename total to grand_total, is that a good idea",
 ]
 WORK = [
+    "update dependencies",
+    "write tests for cart.py",
+    "run tests",
+    "sort the imports in cart.py",
+    "turn on strict mode",
+    "format cart.py",
+    "set the timeout to 5, which is enough",
+    "the test is flaky. fix it",
     "Fix the bug in cart.py",
     "please could you add a test?",
     "I want you to remove the cache",
@@ -52,6 +85,12 @@ def test_a_message_that_only_asks_is_never_taken_for_work(message: str) -> None:
     assert sign_of(message).wish in ("ask", "greet")
     decision = by_rules(sign_of(message))
     assert decision is None or decision.decision == "chat"
+
+
+@pytest.mark.promise("ROUTE-1")
+@pytest.mark.parametrize("message", NOT_SURELY_WORK)
+def test_words_that_may_be_verbs_or_not_do_not_decide_for_work(message: str) -> None:
+    assert not (sign_of(message).wish == "work" and sign_of(message).sure)
 
 
 @pytest.mark.parametrize("message", WORK)

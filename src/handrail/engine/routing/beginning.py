@@ -61,7 +61,8 @@ class Ways(NamedTuple):
         if command.selection is not None:
             picked = by_selection(command.selection)
             return Way(TASKS, _routed(turn_id, command.text, "answer", "it was picked", picked))
-        if routes.asked and (answered := _answered(routes.asked, command.text, turn_id)):
+        asked = routes.question_for(command.seen)
+        if asked and (answered := _answered(asked, command.text, turn_id)):
             return answered
         sign = sign_of(command.text)
         sign = sign._replace(sure=sign.sure or (sign.leans and state.turns > 0))

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from handrail.engine.routing.words import (
     ALSO_WORK,
     ASK,
+    ASKED_LATER,
     CODE,
     DAY,
     FENCED,
@@ -19,11 +20,14 @@ from handrail.engine.routing.words import (
     LEAD,
     LOOK,
     LOOKED_AT,
+    NOUN,
     QUOTED,
     TASK_VERB,
     TASK_WORD,
+    TOLD,
     TROUBLE,
     VAGUE,
+    WHETHER,
     WORK,
 )
 
@@ -49,7 +53,7 @@ def sign_of(message: str) -> Sign:
     for wish in ("tasks", "work", "ask"):
         if found := [sign for sign in signs if sign.wish == wish]:
             best = max(found, key=lambda sign: sign.sure)
-            return best._replace(sure=best.sure or (wish == "work" and bool(TROUBLE.search(text))))
+            return best._replace(sure=best.sure or (best.leans and bool(TROUBLE.search(text))))
     if signs and all(sign.wish == "greet" for sign in signs):
         return signs[0]
     if trouble := TROUBLE.search(text):
@@ -92,7 +96,8 @@ def _sign_of_sentence(sentence: str) -> Sign:
     if word in ASK or (asks and word not in WORK) or (asks and not polite):
         return _asked(wanted, word)
     if word in WORK:
-        return _work(wanted, word)
+        sign = _work(wanted, word)
+        return sign._replace(sure=False) if WHETHER.match(sentence) else sign
     if also := next((verb for verb in ALSO_WORK.findall(wanted) if verb in WORK), None):
         return Sign("work", sure=word in LOOK, why=f"it asks to {also}")
     if word in LOOK:
@@ -130,5 +135,12 @@ def _asked(wanted: str, word: str) -> Sign:
 
 def _work(wanted: str, word: str) -> Sign:
     """A verb with what it is done to; a bare verb, or one with `it` alone, leans on what was said before."""
+    if TOLD.search(wanted):
+        return _asked(wanted, word)
+    if NOUN.match(wanted):
+        wish: Wish = "ask" if ASKED_LATER.search(wanted) else ""
+        return Sign(wish, sure=False, why=f"it names a thing ({word})")
+    if ASKED_LATER.search(wanted):
+        return Sign("work", sure=False, why=f"it asks to {word}, and something else")
     rest = set(re.findall(r"[\w'/-]+", wanted)[1:]) - VAGUE
     return Sign("work", sure=bool(rest), why=f"it asks to {word}", leans=not rest)

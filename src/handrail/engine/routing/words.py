@@ -39,7 +39,8 @@ LEAD = re.compile(
     r"""^(?:
         please | pls | kindly | hey | hi | hello | ok | okay | so | now | then | and | also | next | first
         | finally | well | great | thanks | but | just | simply | quickly | maybe | perhaps | again | actually
-        | instead
+        | instead | in\s(?:short|brief|a\snutshell|plain\swords|one\s\w+)
+        | put\s(?:simply|shortly|differently) | simply\sput
         | handrail | (?:can|could|would|will)\s(?:you|u|we)
         | i(?:'d|\swould)?\s(?:want|need|like|love)(?:\syou)?\sto
         | i'd\s(?:like|want)\s(?:you\s)?to | let's | let\sus | you\s(?:should|must|need\sto|have\sto|can)
@@ -79,6 +80,27 @@ TROUBLE = re.compile(
     r"\b(?:fails?|failed|failing|broken|breaks|crash\w*|bug|error|exception|traceback|regression"
     r"|wrong|incorrect|doesn't\swork|does\snot\swork|not\sworking|isn't\sworking|stopped\sworking|flaky|too\sslow|leaks?)\b"
 )
+TOLD = re.compile(
+    r"^(?:run|take|lead|guide|talk)\s(?:me|us)\s(?:quickly\s)?through\b|^make\ssense\sof\b"
+    r"|\b(?:my|our)\sunderstanding\b|\b(?:me|us)\sto\sunderstand\b"
+)
+"""Wants to be told something, in the words of a verb that does something."""
+NOUN = re.compile(
+    r"^\w+\s(?:of|vs\.?|versus|or|is|are|was|were|does|did|has|had|can|could|should|would|will|seems?|looks?"
+    r"|between|history|histories|messages?|logs?|cases?|times?|points?|notes|numbers?|rates?|names?|annotations?"
+    r"|on\swhat|access|frequency|order|conflicts?|statements?|semantics)\b"
+    r"|^(?:comment|commit|copy|create|cut|document|drop|format|handle|lint|merge|mock|move|patch|pin|port|release"
+    r"|round|set|sort|split|stop|switch|type|wrap)\s(?!(?:the|an?|this|that|these|those|it|all|each|every|any|my"
+    r"|our|your|its|some|more|another|up|out)\b)[\w-]+(?:\s[\w-]+)?\s(?:of|in|for|we|here|there|between|or)\b"
+)
+"""How a sentence goes on behind a word that may be no verb: `type of`, `commit history`, `set vs list`."""
+ASKED_LATER = re.compile(
+    r"[,:\u2013\u2014-]\s(?:and\s|but\s|so\s|or\s)?"
+    r"(?:what|what's|why|how|is|isn't|are|does|doesn't|did|should|which\sone|explain)\b"
+)
+"""A question behind a comma."""
+WHETHER = re.compile(r"^(?:can|could|would|will)\swe\b")
+"""A request, or the question whether it can be done."""
 FENCED = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 QUOTED = re.compile(r"\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|^>.*$", re.MULTILINE)
 ALSO_WORK = re.compile(r"(?:\band\b|\bthen\b|,)\s(?:then\s|also\s|please\s)*([a-z]+)\b")
