@@ -124,7 +124,7 @@ def test_what_models_write_is_repaired_in_one_place_only() -> None:
         str(path.relative_to(SOURCE))
         for path in modules()
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.ImportFrom) and node.module == "json_repair"
+        if isinstance(node, ast.ImportFrom) and node.module == "handrail.models.mending"
     ]
     assert found == ["models/reading.py"]
 

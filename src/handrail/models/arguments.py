@@ -30,7 +30,7 @@ def read_arguments(text: str) -> Arguments:
     text = joined(text).strip()
     if not text:
         return Arguments({})
-    value, how, problem = read_object(text)
+    value, how, problem, _ = read_object(text)
     if value is None:
         return Arguments({}, problem, "cut" if how == "cut" else "whole")
     return sendable(value)._replace(read="repaired" if how == "repaired" else "whole")

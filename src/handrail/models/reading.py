@@ -8,22 +8,22 @@ what was left open makes a shorter text look whole.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from handrail.models.fitting import fitted
+from handrail.models.mending import mended
 from handrail.models.sendable import fault, joined
 from handrail.protocol.values import ReadAs
 
 FENCE_OPEN = re.compile(r"^[ \t]{0,16}```[\w-]{0,40}[ \t\r]{0,16}\n", re.MULTILINE)
 FENCE_CLOSE = re.compile(r"\n[ \t]{0,16}```[ \t\r]{0,16}(?=\n|\Z)")
 PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
-LETTER = re.compile(r"[a-z0-9]")
-ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
+DEBRIS = re.compile(r'[}\\]|"\s*:')
+"""What stands in JSON, and hardly in words: a quote that was not escaped ends an object before its end."""
+GOES_ON = ('"', ",", ":", "]")
 WRAPPER = ("<response>", "</response>")
 THINKING = ("<think>", "</think>")
-MOST_REPAIRED = 200_000
-"""Characters that the library is given: its time is not proportional to them."""
 
 How = ReadAs | Literal["cut", "unreadable"]
 
@@ -34,6 +34,16 @@ class Read(NamedTuple):
     value: dict[str, Any] | None
     how: How
     problem: str = ""
+    around: str = ""
+    """The words before and after it."""
+
+
+class Block(NamedTuple):
+    """What stands in a fence, and where the fence is."""
+
+    text: str
+    start: int
+    end: int
 
 
 class Shaped(NamedTuple):
@@ -86,75 +96,45 @@ def read_object(text: str) -> Read:
     if isinstance(value, str) and isinstance(inner := parsed(value), dict):
         return Read(inner, "as_is")
     blocks = fenced(text)
-    if len(blocks) == 1 and isinstance(value := parsed(blocks[0]), dict):
-        return Read(value, "fenced")
+    if len(blocks) == 1 and isinstance(value := parsed(blocks[0].text), dict):
+        return _among(text, value, "fenced", blocks[0].start, blocks[0].end)
     start = text.find("{")
     if start < 0:
         return Read(None, "unreadable", "it is not a JSON object")
     # Only the first brace counts: an inner object of a broken outer one would be a guess.
     try:
-        decoder = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_without_doubles)
-        value, end = decoder.raw_decode(text, start)
+        value, end = DECODER.raw_decode(text, start)
     except NotJson as error:
         return Read(None, "unreadable", str(error))
     except (ValueError, RecursionError) as error:
-        return _repaired(text[start:], f"it is not valid JSON: {error}")
-    if "{" in text[end:]:
+        return _repaired(text, start, f"it is not valid JSON: {error}")
+    return _among(text, value, "first_object", start, end)
+
+
+def _among(text: str, value: dict[str, Any], how: ReadAs, start: int, end: int) -> Read:
+    """The object with the words around it; none where they may be a part of it."""
+    before, after = text[:start].strip(), text[end:].strip()
+    if "{" in before or "{" in after:
         return Read(None, "unreadable", "it holds more than one JSON object")
-    return Read(value, "first_object")
+    if before.endswith("[") or after.startswith(GOES_ON) or DEBRIS.search(before) or DEBRIS.search(after):
+        return Read(None, "unreadable", "around its JSON object stands what seems to be a part of it")
+    return Read(value, how, around=f"{before} {after}".strip())
 
 
-def _repaired(text: str, problem: str) -> Read:
-    end = _end(text)
-    if end is None:
+def _repaired(text: str, start: int, problem: str) -> Read:
+    if _end(text, start) is None:
         return Read(None, "cut", "the answer was cut: something in it was opened and not closed")
-    if "{" in text[end:]:
-        return Read(None, "unreadable", "it holds more than one JSON object")
-    if end > MOST_REPAIRED:
+    mend = mended(text, start)
+    value = parsed(mend.json) if mend else None
+    if mend is None or not isinstance(value, dict) or not value:
         return Read(None, "unreadable", problem)
-    from json_repair import loads  # imported here: the last resort, and slow to import
-
-    try:
-        value = loads(text[:end], skip_json_loads=True)
-    except (ValueError, RecursionError):
-        return Read(None, "unreadable", problem)
-    if not isinstance(value, dict) or not value or _letters(text[:end]) != _letters(json.dumps(value)):
-        return Read(None, "unreadable", problem)
-    if not all(_stands_in(text[:end], each) for each in _texts(value)):
-        return Read(None, "unreadable", problem)
-    return Read(value, "repaired")
+    return _among(text, value, "repaired", start, mend.end)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value, without the names of its fields."""
-    match value:
-        case str():
-            yield value
-        case dict():
-            for inner in value.values():
-                yield from _texts(inner)
-        case list():
-            for inner in value:
-                yield from _texts(inner)
-
-
-def _stands_in(written: str, text: str) -> bool:
-    """Whether a text is in the answer from quote to quote: a repair may not leave out a comma or a break."""
-    escaped = json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
-    said = {text, *escaped, *(each.replace('\\"', '"').replace("'", "\\'") for each in escaped)}
-    said |= {each.replace('\\"', '"') for each in escaped}
-    return not text or any(f"{quote}{each}{quote}" in written for quote in "\"'" for each in said)
-
-
-def _letters(text: str) -> list[str]:
-    """What must be the same before and after a repair, so that nothing is dropped or made up."""
-    return LETTER.findall(ESCAPED.sub("", text.replace("None", "null")).lower())
-
-
-def _end(text: str) -> int | None:
-    """Where the object ends that the text begins with; None where it does not."""
+def _end(text: str, start: int) -> int | None:
+    """Where the object ends that begins there; None where it does not."""
     depth = 0
-    for found in PARTS.finditer(text):
+    for found in PARTS.finditer(text, start):
         match found[0]:
             case '"':
                 return None  # a string that does not end
@@ -170,12 +150,12 @@ def _end(text: str) -> int | None:
 def parsed(text: str) -> Any:
     """The JSON value that the text is; None when it is none."""
     try:
-        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_without_doubles)
+        return DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 
 
-def fenced(text: str) -> list[str]:
+def fenced(text: str) -> list[Block]:
     """What stands in the fences of a text."""
     blocks = []
     at = 0
@@ -183,7 +163,7 @@ def fenced(text: str) -> list[str]:
         closed = FENCE_CLOSE.search(text, opened.end() - 1)
         if closed is None:
             break
-        blocks.append(text[opened.end() : closed.start()])
+        blocks.append(Block(text[opened.end() : closed.start()], opened.start(), closed.end()))
         at = closed.end()
     return blocks
 
@@ -197,3 +177,6 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         raise NotJson("a key stands twice in one object")
     return values
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_without_doubles)
