@@ -35,6 +35,7 @@ from handrail.protocol.commands import (
     SetMode,
     SetModel,
     SetRoute,
+    as_sent,
 )
 from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import Delta, Recorded, SessionStarted
@@ -280,7 +281,7 @@ class App:
 
     async def send(self, session_id: str, command: Command) -> None:
         """Leave a command for the session's holder, who is this process where there is no other."""
-        self._head(session_id)
+        command = as_sent(command, self._head(session_id).seq)
         if isinstance(command, SelectIntent):
             self.intents.check_selectable(command.intent_id)
         if isinstance(command, SetModel):

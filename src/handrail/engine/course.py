@@ -22,6 +22,11 @@ from handrail.sessions.run_state import RunState
 from handrail.sessions.state import State
 from handrail.sessions.turn_state import TurnState
 
+EARLY = Ending(
+    "waiting",
+    "This was sent before the run asked, and answers nothing of that. The stages to come are told of it; "
+    "the run still waits for your word.",
+)
 ASKED = Ending("waiting", "You are asked whether to leave the run.")
 CLARIFIES = Ending("waiting", "You are asked what you want.")
 LEFT = Ending("answered", "You have left the run; what it found is kept. Say what you want next.")
@@ -98,6 +103,8 @@ class Course:
         from handrail.engine.breakout import CONFIRM, Confirm, Leave, Resume, Unsaid, decide
 
         message = self._message
+        if message.early:
+            return Walked(EARLY, [], ())
         decision = decide(run, message.text)
         if isinstance(decision, Unsaid):
             from handrail.engine.leaving import read_by_model

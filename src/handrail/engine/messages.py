@@ -22,6 +22,8 @@ from handrail.workspace.files import Workspace
 
 BLIND = "{name}: {model} cannot see pictures, and is told so. /model or --model chooses one that can."
 
+UNSEEN = "{name}: a run does not look at pictures, and gets only your words. Say what it should take from it."
+
 
 class Taken(NamedTuple):
     """A message as an event, and the pictures that go with it."""
@@ -33,6 +35,10 @@ class Taken(NamedTuple):
         """The same with one more thing that the user is told, if there is any."""
         noted = (*self.event.unattached, *filter(None, [note]))
         return self._replace(event=self.event.model_copy(update={"unattached": noted}))
+
+    def sent_early(self) -> "Taken":
+        """The same as a word to a run that had not asked yet what it asks now."""
+        return self._replace(event=self.event.model_copy(update={"early": True}))
 
 
 class Messages(NamedTuple):
@@ -51,10 +57,11 @@ class Messages(NamedTuple):
         steering: bool,
         run_id: str = "",
         told: str = "",
+        pictures: bool = True,
     ) -> Taken:
         """The message with all that goes with it; `run_id` is that of a paused run which it is a word to.
 
-        `told` is what the model has to know to understand it.
+        `told` is what the model has to know to understand it; `pictures`: whoever reads it can look at them.
         """
         bare = steering or bool(run_id)
         can = self.model.capabilities if self.model else Capabilities(images=True)
@@ -85,7 +92,7 @@ class Messages(NamedTuple):
             files=files,
             gone=again.gone,
             images=images,
-            unattached=(*attached.unattached, *self._unseen(command.text, images)),
+            unattached=(*attached.unattached, *self._unseen(command.text, images, pictures=pictures)),
             mapped=mapped.paths,
             steering=steering,
             suggested=command.suggested,
@@ -109,8 +116,10 @@ class Messages(NamedTuple):
 
         return [f"{each.op} {each.file}" for each in recent_trace(self.workspace, state.intent)]
 
-    def _unseen(self, text: str, images: Sequence[AttachedImage]) -> list[str]:
+    def _unseen(self, text: str, images: Sequence[AttachedImage], *, pictures: bool) -> list[str]:
         """For the user: what the model will not see."""
+        if not pictures:
+            return [UNSEEN.format(name=image.name) for image in images]
         if self.model is None:
             return []
         can, name = self.model.capabilities, self.model.name

@@ -15,6 +15,7 @@ from handrail.engine.bell import Bell
 from handrail.engine.compacting import Compacting
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
+from handrail.engine.pipeline.stages import Steering
 from handrail.engine.routing.beginning import WORK, Way, Ways
 from handrail.engine.routing.mentioned import mentioned_agent
 from handrail.engine.routing.starting import run_of
@@ -82,7 +83,7 @@ class TurnMaker(Protocol):
     def picked(self, command: RunCommand | RunAll, message: UserMessage, started: TurnStarted) -> list[Event]:
         """The events that begin a turn of commands that the user picked."""
 
-    async def turn(self, session: Session, take_steering: Callable[[], None]) -> Running: ...
+    async def turn(self, session: Session, take_steering: Steering) -> Running: ...
 
     async def compacting(self, session: Session) -> Compacting: ...
 
@@ -239,6 +240,8 @@ class Runner:
             problem = str(error)
         message = self._message(command, turn_id, steering=False, run_id=run_id, told=way.told)
         message = message.noting(way.noted)
+        if paused and command.seen is not None and command.seen < paused.menu:
+            message = message.sent_early()
         state = self.session.state
         started = TurnStarted(
             turn_id=turn_id,
@@ -276,20 +279,32 @@ class Runner:
         )
 
     def _message(
-        self, command: SendMessage, turn_id: str, *, steering: bool, run_id: str = "", told: str = ""
+        self,
+        command: SendMessage,
+        turn_id: str,
+        *,
+        steering: bool,
+        run_id: str = "",
+        told: str = "",
+        pictures: bool = True,
     ) -> Taken:
-        messages = Messages(self.workspace, self.maker.map, self._model)
-        return messages.taken(
-            command, self.session.state, turn_id, steering=steering, run_id=run_id, told=told
+        return Messages(self.workspace, self.maker.map, self._model).taken(
+            command,
+            self.session.state,
+            turn_id,
+            steering=steering,
+            run_id=run_id,
+            told=told,
+            pictures=pictures and not run_id,
         )
 
-    def _take_steering(self) -> None:
+    def _take_steering(self, *, pictures: bool = True) -> None:
         turn = self.session.state.turn
         if turn is None or (self._scope and self._scope.cancel_called):
             return  # what is said after a cancel begins a turn of its own
         for number, command in self.session.waiting():
             if isinstance(command, SendMessage):
-                message = self._message(command, turn.turn_id, steering=True)
+                message = self._message(command, turn.turn_id, steering=True, pictures=pictures)
                 self.session.append(message.event, take=[number], blobs=message.blobs)
 
     def _go_on(self, tasks: TaskGroup) -> None:

@@ -16,7 +16,7 @@ from handrail.engine.course import Course
 from handrail.engine.ending import Ending, cut_short
 from handrail.engine.limits import Limits, exceeded
 from handrail.engine.pipeline.ends import run_end
-from handrail.engine.pipeline.stages import Talk
+from handrail.engine.pipeline.stages import Steering, Talk
 from handrail.engine.pipeline.walker import Walked
 from handrail.engine.stuck import stuck
 from handrail.engine.takeover import close_turn
@@ -46,7 +46,7 @@ class Turn:
         prompt: Prompt,
         limits: Limits,
         deadlines: Deadlines,
-        take_steering: Callable[[], None],
+        take_steering: Steering,
         attempts: Attempts,
         secrets: Secrets,
         compacting: Compacting,
@@ -77,7 +77,8 @@ class Turn:
 
     async def run(self) -> None:
         """Go on until the turn has its end in the log."""
-        walked = await self.course.run(Talk(self.work, self.reply, self.let_end, self.hear_end), self.reached)
+        talk = Talk(self.work, self.reply, self.let_end, self.hear_end, self.take_steering)
+        walked = await self.course.run(talk, self.reached)
         await self.settle()
         self._finish(walked)
 

@@ -27,7 +27,7 @@ from handrail.engine.course import Course
 from handrail.engine.limits import Limits
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
-from handrail.engine.pipeline.stages import Means, affording
+from handrail.engine.pipeline.stages import Means, Steering, affording
 from handrail.engine.routing.beginning import AUTO, WORK, Ways
 from handrail.engine.routing.gates import Thresholds
 from handrail.engine.routing.rules import sign_of
@@ -132,7 +132,7 @@ class Turns:
         batch = batch_of(command, started.turn_id, told=self._settings.commands.output_to_model)
         return [with_commands(message, batch), started, batch]
 
-    async def turn(self, session: Session, take_steering: Callable[[], None]) -> "Turn | RunningAll":
+    async def turn(self, session: Session, take_steering: Steering) -> "Turn | RunningAll":
         limits = self._settings.limits
         models = await self._answerers.models(session)
         secrets = self._answerers.secrets()

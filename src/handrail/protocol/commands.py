@@ -32,6 +32,11 @@ class SendMessage(Value):
     """The words are the model's, and the user picked them: they mention nothing in the user's name."""
     selection: Where | None = None
     """What the user picked of the options that a question offered them."""
+    seen: int | None = None
+    """The last event that its sender was shown; None: all that there were when it was sent.
+
+    A number or a yes counts only as the answer to what was asked up to there.
+    """
 
 
 class Cancel(Value):
@@ -215,3 +220,10 @@ Command = Annotated[
 ]
 
 COMMAND: Family[Command] = Family(Command)
+
+
+def as_sent(command: Command, last: int) -> Command:
+    """The command as it is left for the holder, when the session has so many events."""
+    if isinstance(command, SendMessage) and command.seen is None:
+        return command.model_copy(update={"seen": last})
+    return command

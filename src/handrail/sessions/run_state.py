@@ -124,6 +124,8 @@ class RunState(Fold):
     """The line of the last menu that the user chose."""
     pause: RunPaused | None = None
     leaving: BreakoutPending | None = None
+    menu: int = 0
+    """Where what was asked last stands in the log."""
     spent: dict[str, Spent] = {}
     """By stage; what belongs to none is under an empty name."""
     kept: dict[str, Any] = {}
@@ -154,7 +156,7 @@ class RunState(Fold):
 
     def apply(self, event: Event, seq: int = 0) -> None:
         self._stages(event, seq)
-        self._pauses(event)
+        self._pauses(event, seq)
         self._money(event)
         self._calls(event, seq)
         self._answers(event, seq)
@@ -179,18 +181,25 @@ class RunState(Fold):
             case RunContinued():
                 self.step, self.start, self.rounds = "begin", event.first, event.number
 
-    def _pauses(self, event: Event) -> None:
+    def _pauses(self, event: Event, seq: int) -> None:
         match event:
             case RunPaused():
-                self.step, self.pause, self.leaving = "paused", event, None
+                self.step, self.pause, self.leaving, self.menu = "paused", event, None, seq
             case BreakoutPending():
-                self.leaving = event
+                self.leaving, self.menu = event, seq
             case RunResumed():
                 self.pause, self.leaving = None, None
                 self.step, self.start = ("begin", self.last) if event.again else ("resumed", "")
                 self.chosen = event.choice
-                if event.feedback:
-                    self.feedback = [*self.feedback, _clipped(event.feedback)][-FEEDBACK:]
+                self._hear(event.feedback)
+
+    def hear(self, message: UserMessage) -> None:
+        """Remember what the user said while nothing was asked: the stages to come are told."""
+        self._hear("\n\n".join(filter(None, (message.text.strip(), message.attached))))
+
+    def _hear(self, words: str) -> None:
+        if words:
+            self.feedback = [*self.feedback, _clipped(words)][-FEEDBACK:]
 
     def _money(self, event: Event) -> None:
         match event:
@@ -282,11 +291,19 @@ class Runs(Fold):
                 self._end(event, recorded.seq)
             case UserMessage(runs=runs):
                 for one in self.ended:
-                    one.told = recorded.seq if one.run_id in runs else one.told
+                    one.told = recorded.seq if one.run_id in event.runs else one.told
+                self._hear(event)
             case SessionCopied(how="import"):
                 self.current = self.paused = None  # somebody else's: nothing of it goes on here
             case event:
                 self._go_on(event, recorded.seq)
+
+    def _hear(self, message: UserMessage) -> None:
+        """What is said to a run before it asked, or while it works; the conversation hears by itself."""
+        if message.early and self.paused:
+            self.paused.hear(message)
+        elif message.steering and self.current and not self.current.conversational:
+            self.current.hear(message)
 
     def _go_on(self, event: Event, seq: int) -> None:
         run = self._concerned(event)

@@ -40,7 +40,7 @@ class Standing:
             case RunCompleted() | RunFailed() | RunBrokenOff():
                 self._note_spent()
         self.runs.apply(one)
-        self.routes.apply(one.event)
+        self.routes.apply(one)
 
     def _go_to(self, point: Point) -> None:
         self._note_spent()

@@ -178,7 +178,7 @@ class State(Fold):
         self.files.apply(recorded.event, self.turns)
         self.background.apply(recorded)
         self.runs.apply(recorded)
-        self.routes.apply(recorded.event)
+        self.routes.apply(recorded)
         for family in (
             self._turns,
             self._attempts,

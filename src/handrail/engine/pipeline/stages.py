@@ -1,7 +1,7 @@
 """Doing a stage: the tool loop, a question to a model, or code."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from handrail.context.budget import shown_characters
 from handrail.engine.asking import Afford, Asking, Cost
@@ -26,6 +26,12 @@ MOST_FOUND = 60_000
 """Characters of what a stage of code may find for a model."""
 
 
+class Steering(Protocol):
+    """Takes what the user said meanwhile into the log; `pictures`: somebody can look at them."""
+
+    def __call__(self, *, pictures: bool = True) -> None: ...
+
+
 class Talk(NamedTuple):
     """What happens in the session's conversation."""
 
@@ -37,6 +43,7 @@ class Talk(NamedTuple):
     """Hears the user's hooks on an answer; what they demand is answered again."""
     hear_end: Callable[[Ending], Awaitable[Ending]]
     """Hears them on the end of a run, when it was not the conversation that came last."""
+    steer: "Steering"
 
 
 class Means(NamedTuple):
@@ -62,6 +69,9 @@ class Stages(NamedTuple):
     talk: Talk
     reached: Callable[[], str]
     """Which limit of the turn is reached, in words for the user; empty when none is."""
+
+    def hear(self, *, pictures: bool) -> None:
+        self.talk.steer(pictures=pictures)
 
     async def perform(self, stage: Stage, run: RunState, outputs: Outputs) -> Done:
         if stage.kind == "work":

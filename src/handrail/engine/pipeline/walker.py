@@ -22,6 +22,7 @@ from handrail.engine.pipeline.ends import run_end
 from handrail.engine.pipeline.failing import failing
 from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Onward, Redo, Stop, following
 from handrail.engine.pipeline.outputs import completed, outputs_of
+from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import BudgetReached, LostHold, ModelProblem
 from handrail.protocol.events import Event, GateFailed, RunContinued, RunRepaired, RunStarted, StageStarted
 from handrail.protocol.ids import new_id
@@ -44,6 +45,9 @@ class Done(NamedTuple):
 
 class Performer(Protocol):
     """Does the work of a stage."""
+
+    def hear(self, *, pictures: bool) -> None:
+        """Take what the user said meanwhile; `pictures`: a stage to come can look at them."""
 
     async def perform(self, stage: Stage, run: RunState, outputs: Outputs) -> Done: ...
 
@@ -129,6 +133,8 @@ class Walker:
         while True:
             match following(self._pipeline, self._run, self._judge):
                 case Do(stage):
+                    if self._run.open is None and stage.kind not in TALKS:  # the conversation hears by itself
+                        self._hear()
                     done = await self._do(stage)
                     if done.reason != "answered":
                         return done
@@ -141,6 +147,7 @@ class Walker:
                 case Onward(first, number):
                     self._note(RunContinued(run_id=self._run.run_id, first=first, number=number))
                 case Stop(pause):
+                    self._hear()
                     from handrail.engine.pipeline.pausing import paused
 
                     with failing(f"What is said at the pause after {pause.after}"):
@@ -169,6 +176,17 @@ class Walker:
             self._note(event)
             self._blobs += blobs
         return done.ending
+
+    def _hear(self) -> None:
+        """Take what the user said while the last stage worked, for those that follow."""
+        if not any(isinstance(command, SendMessage) for _, command in self._session.waiting()):
+            return
+        self._commit()
+        names = [stage.name for stage in self._pipeline.stages]
+        done = names.index(self._run.last) + 1 if self._run.last else 0
+        coming = [stage for stage in self._pipeline.stages[done:] if stage.name not in self._run.skips]
+        self._performer.hear(pictures=any(stage.kind in TALKS for stage in coming))
+        self._run = self._folded()
 
     def _flaw(self, stage: Stage, gate: Gate, issues: tuple[str, ...]) -> GateFailed:
         return GateFailed(

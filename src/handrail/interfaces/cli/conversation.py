@@ -81,6 +81,8 @@ class Conversation:
         self._hinted = 0.0
         self._opened = time.time()
         self._holds: bool | None = None
+        self._seen = 0
+        """The last event that was shown."""
 
     async def run(self, session_id: str = "", message: str = "") -> None:
         """Talk until the user leaves."""
@@ -136,6 +138,7 @@ class Conversation:
         """Show another session: its last exchange, then all that happens."""
         self.close()
         self.session_id = session_id
+        self._seen = self.app.last_seq(session_id)  # whoever opens it knows how it stands
         self.app.attach(session_id)
         self._tasks.start_soon(self._follow, session_id, self.app.last_exchange(session_id))
 
@@ -175,7 +178,7 @@ class Conversation:
         elif self._asked.questions:
             self._reply(self._asked.answer_question(text, self.width))
         else:
-            message = SendMessage(text=text, images=self._pictures.mentioned(text))
+            message = SendMessage(text=text, images=self._pictures.mentioned(text), seen=self._seen)
             if self._activity.running:
                 self._queued[message.message_id] = text
             self._do(lambda: self.send(message))
@@ -313,6 +316,7 @@ class Conversation:
                 self._prompt.refresh()
 
     def _saw(self, recorded: Recorded) -> None:
+        self._seen = max(self._seen, recorded.seq)
         if self._activity.rings(recorded, self._opened):
             self._prompt.bell()
         self._activity.saw(recorded)

@@ -30,6 +30,8 @@ class UserMessage(EventBase):
     """The words are a model's: the user picked them."""
     run_id: str = ""
     """The paused run that it is a word to; the session's conversation does not have it then."""
+    early: bool = False
+    """Sent before the run asked what it asks now: nothing in it is an answer to that."""
 
 
 class TurnStarted(EventBase):
