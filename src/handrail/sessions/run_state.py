@@ -289,7 +289,7 @@ class Runs(Fold):
                 )
             case RunCompleted() | RunFailed() | RunBrokenOff() as event:
                 self._end(event, recorded.seq)
-            case UserMessage(runs=runs):
+            case UserMessage() as event:
                 for one in self.ended:
                     one.told = recorded.seq if one.run_id in event.runs else one.told
                 self._hear(event)
