@@ -9,8 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from tests.engine.conversation import conversation
 from tests.interfaces.cli.program import DEADLINE, Terminal, command, environment, run, script, terminal
 
 CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
@@ -59,11 +61,17 @@ def model(tmp_path: Path) -> str:
 @pytest.fixture
 def cart(workspace: Path, model: str) -> Path:
     """A file after two turns, each with a change set of its own."""
-    said(workspace, model, "create it")
-    said(workspace, model, "translate it", "--session", "")
+    anyio.run(talked, workspace, model, "create it", "translate it")
     file = workspace / "cart.txt"
     assert file.read_text() == SECOND
     return file
+
+
+async def talked(workspace: Path, model: str, *messages: str) -> None:
+    """A session that another process could have left."""
+    async with conversation(workspace, None, model=model, mode="edit") as talk:
+        for text in messages:
+            assert (await talk.turn(text)).reason == "answered"
 
 
 def said(workspace: Path, model: str, text: str, *more: str) -> None:
