@@ -1,6 +1,7 @@
 """Agents in conversations: by name, trusted or not, beside files of their name, with what they keep."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,13 @@ pytestmark = pytest.mark.anyio
 TOPICS = [as_json("Question:\n", {"topics": ["costs"]}), {"text": "Hello."}]
 KEEPING = SMALL.replace('kind = "ask"', 'kind = "ask"\ntakes = ["kept"]')
 KEEPING += '\n[[keeps]]\nname = "seen"\nstage = "ask"\nfield = "topics"\n'
+
+WHY_NOT = {
+    "trusted": "has changed since you trusted it",
+    "flag": "is not what it was when this run began",
+    "own": "is not what it was when this run began",
+    "gone": "There is no pipeline 'report'",
+}
 
 
 def trusted(workspace: Path, slug: str) -> None:
@@ -55,16 +63,48 @@ async def test_an_agent_of_a_workspace_does_nothing_before_it_is_trusted(tmp_pat
 
 
 @pytest.mark.promise("AGENT-3")
-async def test_an_agent_that_changes_while_it_is_paused_does_not_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["trusted", "flag", "own", "gone"])
+async def test_another_agent_than_the_one_that_began_it_does_not_go_on_with_a_paused_run(
+    tmp_path: Path, home: Path, how: str
+) -> None:
     demo(tmp_path)
     trusted(tmp_path, "report")
-    async with conversation(tmp_path, answers(), mode="edit") as talk:
+    prompt = tmp_path / "agents/report/prompts/draft.md"
+    before = prompt.read_text()
+    own = find_places(os.environ).settings.parent / "agents" / "report"
+    async with conversation(tmp_path, answers(), mode="edit", trust=how == "flag") as talk:
         assert (await talk.turn(f"@report {QUESTION}")).reason == "waiting"
-        (tmp_path / "agents/report/prompts/draft.md").write_text("Say what I want to hear.")
-        done = await talk.turn("1")
-        assert done.reason == "failed"
-        assert "has changed since you trusted it" in done.detail
+        match how:
+            case "own":
+                shutil.copytree(tmp_path / "agents" / "report", own)
+                (own / "prompts" / "draft.md").write_text("Say what I want to hear.")
+            case "gone":
+                (tmp_path / "agents").rename(tmp_path / "elsewhere")
+            case _:
+                prompt.write_text("Say what I want to hear.")
+        for said in ("1", "and what about fog?"):
+            told = await talk.turn(said)
+            assert told.reason == "waiting"
+            assert WHY_NOT[how] in told.detail
+            assert "The run stays paused" in told.detail
         assert len(talk.requests) == 1
+        match how:
+            case "own":
+                shutil.rmtree(own)
+            case "gone":
+                (tmp_path / "elsewhere").rename(tmp_path / "agents")
+            case _:
+                prompt.write_text(before)
+        assert (await talk.turn("1")).reason == "answered"
+
+
+async def test_a_run_whose_agent_is_gone_can_be_left(tmp_path: Path) -> None:
+    here = agent(tmp_path, text=SMALL + '\n[[pauses]]\nafter = "ask"\n')
+    async with conversation(tmp_path, TOPICS, trust=True) as talk:
+        assert (await talk.turn("@small look")).reason == "waiting"
+        shutil.rmtree(here)
+        assert (await talk.turn("3")).reason == "waiting"
+        assert (await talk.turn("yes")).reason == "answered"
         assert talk.app.state(talk.id).paused is None
 
 

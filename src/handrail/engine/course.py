@@ -15,7 +15,7 @@ from handrail.engine.routing.beginning import Way, Ways
 from handrail.engine.routing.starting import run_of
 from handrail.engine.side_call import SideCall
 from handrail.protocol.commands import SendMessage
-from handrail.protocol.errors import HandrailError, LostHold
+from handrail.protocol.errors import ConfigProblem, HandrailError, LostHold, UsageProblem
 from handrail.protocol.events import BreakoutPending, Event, Recorded, RunResumed, UserMessage
 from handrail.protocol.ids import new_id
 from handrail.sessions.run_state import RunState
@@ -29,6 +29,7 @@ EARLY = Ending(
 )
 ASKED = Ending("waiting", "You are asked whether to leave the run.")
 CLARIFIES = Ending("waiting", "You are asked what you want.")
+STAYS = "The run stays paused. Answer again once this is mended, or leave the run: `exit pipeline`."
 LEFT = Ending("answered", "You have left the run; what it found is kept. Say what you want next.")
 
 
@@ -60,7 +61,7 @@ class Course:
                 return asked
         elif state.run is None:  # the turn was begun by a Handrail that had no runs
             self._session.append(*begun(self._catalogue.find(""), self._turn.turn_id, ""))
-        pipeline = self._catalogue.find(self._run.pipeline)
+        pipeline = self._catalogue.same(self._run.pipeline, self._run.sha256)
         catalogue = self._catalogue.of(pipeline)
         stages = Stages(self._means._replace(catalogue=catalogue), talk, reached)
         skips = self._run.skips
@@ -106,6 +107,8 @@ class Course:
         if message.early:
             return Walked(EARLY, [], ())
         decision = decide(run, message.text)
+        if isinstance(decision, Resume | Unsaid) and (problem := self._hindered(run)):
+            return Walked(Ending("waiting", problem), [], ())
         if isinstance(decision, Unsaid):
             from handrail.engine.leaving import read_by_model
 
@@ -119,6 +122,14 @@ class Course:
                 told = "\n\n".join(filter(None, (feedback, message.attached if feedback else "")))
                 self._session.append(RunResumed(run_id=run.run_id, feedback=told, again=again, choice=choice))
         return None
+
+    def _hindered(self, run: RunState) -> str:
+        """Why a paused run cannot go on now; it stays paused, and can be left."""
+        try:
+            self._catalogue.same(run.pipeline, run.sha256)
+        except (UsageProblem, ConfigProblem) as problem:
+            return f"{problem}\n{STAYS}"
+        return ""
 
     async def _leave(self, run: RunState, text: str, message: UserMessage, *, first: bool) -> Walked | None:
         """End the run, and begin with what the user wants instead."""

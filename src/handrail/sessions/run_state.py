@@ -94,6 +94,8 @@ class Reserved(Fold):
 class RunState(Fold):
     run_id: str
     pipeline: str
+    sha256: str = ""
+    """Of the files that define the pipeline; empty: it comes with Handrail."""
     question: str = ""
     conversational: bool = False
     reads_only: bool = False
@@ -280,6 +282,7 @@ class Runs(Fold):
                 self.current = RunState(
                     run_id=event.run_id,
                     pipeline=event.pipeline,
+                    sha256=event.sha256,
                     question=event.question,
                     conversational=event.conversational,
                     reads_only=event.reads_only,

@@ -244,6 +244,12 @@ Skips = Callable[[Asked], tuple[str, ...]]
 """Pure: the names of the stages that a message does not need."""
 
 
+DIFFERS = (
+    "The agent {name} is not what it was when this run began: its files have changed, or another agent of "
+    "that name is used now. `handrail agents show {name}` shows it; a new run would use it."
+)
+
+
 def no_folders(_name: str) -> Pipeline | None:
     return None
 
@@ -271,6 +277,13 @@ class Catalogue(NamedTuple):
             )
         if wrong := faults(found, self.of(found)):
             raise UsageProblem(f"The pipeline {found.name} cannot be walked: {'; '.join(wrong)}.")
+        return found
+
+    def same(self, name: str, sha256: str) -> Pipeline:
+        """The pipeline of a run that has begun; raises UsageProblem where it is another by now."""
+        found = self.find(name)
+        if found.sha256 != sha256:
+            raise UsageProblem(DIFFERS.format(name=name))
         return found
 
     def skipped(self, pipeline: Pipeline, asked: Asked) -> tuple[str, ...]:

@@ -166,7 +166,7 @@ def affording(session: Session, catalogue: Catalogue, cost: Cost) -> Afford:
         run = session.state.run or _spoken_to(session.state)
         if run is None:
             return Afforded(request)
-        pipeline = catalogue.find(run.pipeline)
+        pipeline = catalogue.same(run.pipeline, run.sha256)
         stage = pipeline.stage(run.open.stage).budget if run.open else NO_BUDGET
         return afford(request, shares(run, pipeline.budget, stage), lambda usage: cost(model, usage))
 
