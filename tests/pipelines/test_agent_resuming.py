@@ -8,12 +8,20 @@ import pytest
 
 from handrail.app import App
 from handrail.engine.pipeline.keeping import kept_before
-from handrail.protocol.events import ChangeApplied, RunCompleted, RunRepaired, StageCompleted
+from handrail.models.base import UserTurn
+from handrail.protocol.events import (
+    Answered,
+    ChangeApplied,
+    RunCompleted,
+    RunRepaired,
+    StageCompleted,
+    TurnFinished,
+)
 from handrail.protocol.ids import session_stream
 from handrail.sessions.handle import recorded
 from tests.engine.commits import Commits, is_idle
 from tests.engine.conversation import conversation, eventually
-from tests.pipelines.agents import QUESTION, QUOTE, answers, demo
+from tests.pipelines.agents import QUESTION, QUOTE, agent, answers, as_json, demo
 
 pytestmark = pytest.mark.anyio
 KEEPS = """
@@ -73,3 +81,41 @@ async def test_an_agent_killed_after_any_commit_ends_as_if_nothing_had_been(
                 await talk.say("1")
                 await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
             assert outcome(talk.app, session_id, workspace) == undisturbed, number
+
+
+WORKS = """
+name = "Works"
+description = "Works, then counts"
+[budget]
+tokens = 50_000
+[[stages]]
+name = "plan"
+kind = "ask"
+prompt = "prompts/ask.md"
+[stages.output]
+type = "object"
+properties.topics = { type = "array", items = { type = "string" } }
+[[stages]]
+name = "write"
+kind = "work"
+takes = ["plan"]
+"""
+
+
+@pytest.mark.promise("RUN-2")
+async def test_a_stage_of_work_in_an_agent_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
+    agent(tmp_path, text=WORKS)
+    script = [
+        as_json("Question:\n", {"topics": ["fog"]}),
+        {"when": "was closed while you answered", "text": "All is written."},
+        {"when": "Output of plan", "text": "Half of it and more. " * 20},
+    ]
+    async with conversation(tmp_path, script, trust=True) as talk:
+        talk.held.hold(0, 30)
+        await talk.say("@small write about fog")
+        await talk.held.reached(0, 30)
+        session_id, after = talk.id, talk.app.last_seq(talk.id)
+    async with conversation(tmp_path, script, session=session_id, after=after, trust=True) as talk:
+        assert (await talk.until(TurnFinished)).reason == "answered"
+        assert isinstance(talk.requests[-1].messages[-1], UserTurn)
+        assert [event.text for event in talk.all(Answered)][-1] == "All is written."

@@ -100,3 +100,24 @@ async def test_an_answer_that_was_cut_off_by_a_restart_is_asked_for_from_its_sta
         asked = words(talk.requests[-1])
         assert asked.count("notes.txt [hash:") == 1
     assert (tmp_path / "b.txt").read_text() == "b\n"
+
+
+@pytest.mark.promise("CHAT-6")
+async def test_a_greeting_killed_after_any_commit_is_answered(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    commits, script = Commits(tmp_path / "kept", home, workspace), [{"text": "Hello!"}, {"text": "Hello!"}]
+    async with conversation(workspace, script) as talk:
+        with commits.watching(talk.app):
+            await talk.turn("hi")
+        session_id = talk.id
+    assert commits.count > 3
+    for number in commits.restored():
+        async with conversation(workspace, script, session=session_id) as talk:
+            await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
+            rows = talk.app.log.read(session_stream(session_id))
+            (end,) = [row.event for row in map(recorded, rows) if isinstance(row.event, TurnFinished)]
+            assert end.reason == "answered", number

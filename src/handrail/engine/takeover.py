@@ -51,12 +51,15 @@ def take_over(session: Session, workspace: Workspace) -> None:
 
 
 def resumes(state: State) -> bool:
-    """Whether the turn goes on by itself after a restart: its run is more than the conversation."""
+    """Whether the turn goes on by itself after a restart: all do but those in which the model works.
+
+    Who pulls the plug on work may have a reason.
+    """
     if state.turn is None:
         return False
-    if state.run:
-        return not state.run.conversational
-    return bool(state.paused and state.paused.run_id == state.turn.run_id)
+    if run := state.run:
+        return not run.conversational or bool(run.open and run.open.kind == "answer")
+    return state.turn.unrouted or bool(state.paused and state.paused.run_id == state.turn.run_id)
 
 
 def _completed(session: Session, recovered: list[Event]) -> list[Event]:

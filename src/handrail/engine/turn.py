@@ -14,6 +14,7 @@ from handrail.engine.attempts import Attempts
 from handrail.engine.compacting import Compacting
 from handrail.engine.course import Course
 from handrail.engine.ending import Ending, cut_short
+from handrail.engine.left_off import CUT_OFF, last_answer
 from handrail.engine.limits import Limits, exceeded
 from handrail.engine.pipeline.ends import run_end
 from handrail.engine.pipeline.stages import Steering, Talk
@@ -136,6 +137,10 @@ class Turn:
             return Ending("failed", str(problem))
 
     async def _until_answered(self, asking: Asking) -> Ending:
+        if before := last_answer(self.session):
+            if before.end not in ("cancelled", "interrupted"):
+                return Ending("answered", cut_short(before))
+            self.session.append(Nudged(turn_id=self._turn.turn_id, text=CUT_OFF))
         while True:
             await self._run_calls()
             if self._is_done():

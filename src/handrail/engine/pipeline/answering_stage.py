@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from handrail.engine.ending import Ending, cut_short
+from handrail.engine.left_off import CUT_OFF
 from handrail.engine.pipeline.walker import Done
 from handrail.models.structured import schema_of
 from handrail.protocol.errors import LostHold
@@ -14,7 +15,6 @@ from handrail.sessions.transcript import Replied
 
 TRIES = 2
 UNREAD = "[Handrail: your answer cannot be read: {problems}. Give it again, as the JSON object alone.]"
-CUT_OFF = "[Handrail was closed while you answered. Answer again, from the start.]"
 WORDS_ALONE = "The answer does not have the form that was asked for; only its words are used."
 
 Reply = Callable[[dict[str, Any]], Awaitable[Answered]]
