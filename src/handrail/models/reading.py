@@ -22,6 +22,14 @@ PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 DEBRIS = re.compile(r'[}\\]|"\s*:')
 """What stands in JSON, and hardly in words: a quote that was not escaped ends an object before its end."""
 GOES_ON = ('"', ",", ":", "]")
+COURTESY = re.compile(
+    r"(?:[\s`~.,:;!<>/*#-]|\b(?:sure|ok|okay|yes|certainly|of|course|done|here's|here|is|it|you|go|the|my|your"
+    r"|as|for|in|json|answer|object|response|result|asked|requested|following|below|hope|this|that|helps|let|me|know"
+    r"|if|have|any|questions|need|anything|else)\b)*+",
+    re.IGNORECASE,
+)
+"""Words that can neither deny nor quote what they stand around."""
+LONGEST_COURTESY = 200
 WRAPPER = ("<response>", "</response>")
 THINKING = ("<think>", "</think>")
 
@@ -52,26 +60,36 @@ class Shaped(NamedTuple):
     value: dict[str, Any] | None
     problems: tuple[str, ...] = ()
     read: tuple[ReadAs, ...] = ()
-    """How it was found, and whether its types had to be mended."""
+    """How it was found, whether its types had to be mended, and whether something was left out."""
 
 
 class NotJson(ValueError):
     """Something that parsers let pass and that is not clear; no repair makes it so."""
 
 
-def shaped(text: str, schema: Mapping[str, Any]) -> Shaped:
-    """What an answer means by the schema."""
+def shaped(text: str, schema: Mapping[str, Any], *, alone: bool = False) -> Shaped:
+    """What an answer means by the schema; `alone`: words around it could say that it is not meant."""
     found = read_object(text)
     if found.value is None or found.how == "cut" or found.how == "unreadable":  # noqa: PLR1714 narrows
         return Shaped(None, (found.problem,))
     if unfit := fault(found.value):
         return Shaped(None, (f"it holds {unfit}",))
-    value, problems = fitted(found.value, schema)
+    if alone and not courteous(found.around):
+        return Shaped(None, ("words stand around the JSON object",))
+    value, problems, dropped, mended_types = fitted(found.value, schema)
+    if dropped and found.how == "repaired":
+        # A name that nobody asked for is a sign that the repair found something else than was meant.
+        problems += tuple(f"`{name}` is not known" for name in dropped)
     if problems:
         return Shaped(None, problems)
-    # By their text: in Python 1, 1.0 and True are the same.
-    coerced = json.dumps(value) != json.dumps(found.value)
-    return Shaped(value, read=(found.how, "coerced") if coerced else (found.how,))
+    coerced: tuple[ReadAs, ...] = ("coerced",) if mended_types else ()
+    trimmed: tuple[ReadAs, ...] = ("trimmed",) if dropped else ()
+    return Shaped(value, read=(found.how, *coerced, *trimmed))
+
+
+def courteous(words: str) -> bool:
+    """Whether the words around an object say no more than that it comes."""
+    return len(words) <= LONGEST_COURTESY and COURTESY.fullmatch(words) is not None
 
 
 def unwrapped(text: str) -> str | None:

@@ -63,11 +63,31 @@ WORK: dict[str, Any] = {
     "commands": TEXTS,
     "next_steps": TALK["next_steps"],
 }
+MOST_CHANGES = 200
+"""In one answer: nobody can look through more, and a request of more is done step by step."""
 
 
 def schema_of(*, changing: bool) -> dict[str, Any]:
     """What an answer has to be; without `changing` it has nothing that could be done."""
     return _object(("summary",), **(WORK if changing else TALK))
+
+
+def _reading(schema: dict[str, Any]) -> dict[str, Any]:
+    """What an answer is read by: all that answers have, also where no change was asked for, and nothing else.
+
+    A change is left as it is: what is not known of it may say what it does, and whoever makes it refuses it.
+    """
+    changes = schema["properties"].get("changes", {"type": "array", "items": {"type": "object"}})
+    known = {name: _closed(each) for name, each in (WORK | schema["properties"]).items()}
+    known["changes"] = {**changes, "maxItems": MOST_CHANGES}
+    return {**_object(("summary",), **known), "additionalProperties": False}
+
+
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    items = schema.get("items", {})
+    if "properties" not in items:
+        return schema
+    return {**schema, "items": {**items, "additionalProperties": False}}
 
 
 class StructuredModel:
@@ -171,7 +191,7 @@ class StructuredReader:
         if talking and self._prose and '"summary"' not in written:
             answer = StructuredAnswer(summary=written.strip())  # words are all that was asked for
             return Structured(answer, written, read=("words",))
-        value, problems, read = shaped(written, self._schema)
+        value, problems, read = shaped(written, _reading(self._schema), alone=True)
         if value is None:
             return self._unread(written, *problems)
         try:

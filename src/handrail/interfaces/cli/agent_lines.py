@@ -36,6 +36,7 @@ READ = {
     "first_object": "from among words",
     "repaired": "repaired",
     "coerced": "types mended",
+    "trimmed": "without what nobody asked for",
     "words": "its words",
 }
 SHOWN = 100
