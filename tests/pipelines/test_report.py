@@ -114,6 +114,16 @@ async def test_a_question_that_a_run_is_left_for_changes_nothing(
         ]
 
 
+async def test_a_run_can_be_left_for_another_run(tmp_path: Path) -> None:
+    demo(tmp_path)
+    async with conversation(tmp_path, answers(), mode="edit", trust=True) as talk:
+        await talk.turn(f"@report {QUESTION}")
+        await talk.turn("something else")
+        assert (await talk.turn(f"@report {QUESTION}")).reason == "waiting"
+        assert [event.pipeline for event in talk.all(RunStarted)] == ["report", "report"]
+        assert len(talk.all(RunBrokenOff)) == 1
+
+
 async def test_a_run_is_left_for_what_cannot_be_done_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

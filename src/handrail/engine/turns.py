@@ -99,6 +99,8 @@ class Turns:
             answerable=answerable,
             continues=settings.auto_continue,
             thresholds=Thresholds(settings.router.clarify_below, settings.router.act_above),
+            workspace=workspace,
+            catalogue=catalogue,
         )
 
     def _keep(self, entry: str) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from handrail.engine.menu import whole_number
 from handrail.engine.pipeline.definition import Catalogue, Pipeline
 from handrail.engine.routing.gates import SURE, Thresholds, by_rules, by_selection
+from handrail.engine.routing.mentioned import mentioned_agent
 from handrail.engine.routing.rules import sign_of
 from handrail.models.base import Capabilities
 from handrail.protocol.commands import SendMessage
@@ -13,6 +14,7 @@ from handrail.protocol.events import Routed
 from handrail.protocol.routing import Option, RouterDecision, Where
 from handrail.protocol.structured import CONTINUE
 from handrail.sessions.state import State
+from handrail.workspace.files import Workspace
 
 FEW_WORDS = 12
 AUTO, WORK, ANSWER, TASKS = "auto", "agent", "chat", "tasks"
@@ -46,12 +48,21 @@ class Ways(NamedTuple):
     continues: bool
     """Whether an answer in steps goes on by itself."""
     thresholds: Thresholds
+    workspace: Workspace
+    catalogue: Catalogue
 
     def of(self, command: SendMessage, state: State, turn_id: str) -> Way:
-        """The way of a message: the user's word first, then what they picked, then their words.
+        """The way of a message: whom it is for, the user's word, what they picked, or what their words say.
 
-        Where nobody can be asked, what the words leave open is work: a task was given.
+        Raises where it is for an agent that is wrong or not trusted.
         """
+        agent = mentioned_agent(command, self.workspace, self.catalogue)
+        if agent.route:
+            return Way(agent.route)
+        return self._unmentioned(command, state, turn_id)._replace(noted=agent.note)
+
+    def _unmentioned(self, command: SendMessage, state: State, turn_id: str) -> Way:
+        """Where nobody can be asked, what the words leave open is work: a task was given."""
         routes = state.routes
         wished = command.route or routes.chosen or self.usual
         if wished != AUTO:
