@@ -86,6 +86,9 @@ TABLE = [
     ("paused", "stop", Confirm()),
     ("paused", "Cancel!", Confirm()),
     ("paused", "I want to quit", Confirm()),
+    ("paused", "ok, stop, please", Confirm()),
+    ("paused", "I don't care. Never mind.", Confirm()),
+    ("paused", "Save, cancel and retry", Unsaid()),
     # paused, another number of the menu
     ("paused", "1", Resume(choice="Option 1")),
     ("paused", "2.", Resume(again=True, choice="Do this step again")),

@@ -7,6 +7,7 @@
 | breakout pending | anything else                                 | `Leave`: this message is answered       |
 | paused           | the exit number alone, or a leaving phrase    | `Confirm`: 1 leave, 2 stay              |
 | paused           | another number of the menu, alone             | `Resume` with that choice               |
+| paused           | sent by another route than that of the run    | `Confirm`: 1 leave, 2 stay              |
 | paused           | no phrase matches                             | `Unsaid`: a small model is asked        |
 """
 
@@ -30,9 +31,11 @@ from handrail.engine.breakout_words import (
     words_of,
 )
 from handrail.engine.menu import whole_number
+from handrail.engine.routing.beginning import AUTO
 from handrail.engine.routing.rules import sign_of
 from handrail.sessions.run_state import RunState
 
+YES_OR_NO = {"yes", "y", "no", "n"}
 LEAVE, STAY = 1, 2
 """The numbers of the question whether to leave."""
 CONFIRM = f"Leave this run? What it has found is kept.\n{LEAVE}. Leave\n{STAY}. Stay, and go on with it"
@@ -64,15 +67,23 @@ class Unsaid(NamedTuple):
 Decision = Resume | Leave | Confirm | Unsaid
 
 
-def decide(run: RunState, message: str) -> Decision:
-    """What happens to the run."""
-    return _pending(run, message) if run.leaving else _paused(run, message)
+def decide(run: RunState, message: str, route: str = "") -> Decision:
+    """What happens to the run; `route` is where the message is to go by the user's word."""
+    elsewhere = route if route not in (AUTO, run.pipeline) else ""
+    return _pending(run, message, elsewhere) if run.leaving else _paused(run, message, elsewhere)
 
 
-def _pending(run: RunState, message: str) -> Decision:
+def is_answer(run: RunState, message: str) -> bool:
+    """Whether the message can only be meant for what the run has asked."""
+    return bool(whole_number(message)) or (run.leaving is not None and words_of(message) in YES_OR_NO)
+
+
+def _pending(run: RunState, message: str, elsewhere: str) -> Decision:
     number = whole_number(message)
     if number == STAY or denies(message):  # before the other: "yes, keep going" holds both
         return Resume("" if number else _after_denial(message))
+    if elsewhere and not number:
+        return Leave(message, first=False)
     asked = run.leaving.message if run.leaving else ""
     first = "" if _bare(run, asked) else asked
     if number == LEAVE or _only_leaves(message):
@@ -82,7 +93,7 @@ def _pending(run: RunState, message: str) -> Decision:
     return Leave(message, first=False)
 
 
-def _paused(run: RunState, message: str) -> Decision:
+def _paused(run: RunState, message: str, elsewhere: str) -> Decision:
     if _is_exit(run, message) or leaves(message):
         return Confirm()
     choices = run.pause.choices if run.pause else ()
@@ -90,12 +101,14 @@ def _paused(run: RunState, message: str) -> Decision:
     if number and number <= len(choices):
         chosen = choices[number - 1]
         return Resume(again=chosen.then == "again", choice=chosen.text)
+    if elsewhere:
+        return Confirm(f"A run of {run.pipeline} is paused here, and this was to go to {elsewhere}.")
     return Unsaid()
 
 
 def leaves(message: str) -> bool:
     """Whether a phrase says so that stands there in whole words, and is not negated."""
-    return any(said_plainly(LEAVES, words_of(looked_at(message))))
+    return any(said_plainly(LEAVES, " | ".join(clause.words for clause in clauses(looked_at(message)))))
 
 
 def denies(message: str) -> bool:

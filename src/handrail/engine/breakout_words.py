@@ -27,10 +27,11 @@ LEAVES = re.compile(
         |something\s(?:else|different|completely\sdifferent)|(?:new|another|different|unrelated)\s(?:question|topic)
         |change\sthe\s(?:subject|topic)|i(?:'m|\sam)\sdone\swith\s(?:this|it)
         |i\s(?:want|would\slike|need)\sto\s{VERBS})\b
-    | ^(?:please\s|ok\s|okay\s|just\s|let's\s)*{VERBS}(?:\splease)?$
+    | ^(?:(?:please|ok|okay|just|let's)\s(?:\|\s)?)*{VERBS}(?:\s(?:\|\s)?please)?$
     """,
     re.VERBOSE,
 )
+"""Looked for in all clauses together, a bar between them."""
 ON = (
     r"(?:keep\s(?:going|on|working|at\sit|it)|go\son|carry\son|continue|resume|proceed|stay|remain"
     r"|(?:(?:go|get)\s)?back\sto\s(?:it|work|the\srun))"

@@ -27,6 +27,7 @@ EARLY = Ending(
     "This was sent before the run asked, and answers nothing of that. The stages to come are told of it; "
     "the run still waits for your word.",
 )
+WORDLESS = Ending("waiting", "A run gets only your words, and there are none. It still waits for your word.")
 ASKED = Ending("waiting", "You are asked whether to leave the run.")
 CLARIFIES = Ending("waiting", "You are asked what you want.")
 STAYS = "The run stays paused. Answer again once this is mended, or leave the run: `exit pipeline`."
@@ -104,9 +105,9 @@ class Course:
         from handrail.engine.breakout import CONFIRM, Confirm, Leave, Resume, Unsaid, decide
 
         message = self._message
-        if message.early:
-            return Walked(EARLY, [], ())
-        decision = decide(run, message.text)
+        if message.early or not message.text.strip():
+            return Walked(EARLY if message.early else WORDLESS, [], ())
+        decision = decide(run, message.text, message.route)
         if isinstance(decision, Resume | Unsaid) and (problem := self._hindered(run)):
             return Walked(Ending("waiting", problem), [], ())
         if isinstance(decision, Unsaid):
@@ -136,11 +137,11 @@ class Course:
         left = broken_off(run, self._session.log.blob)
         if not text:
             return Walked(LEFT, [left], ())
-        images = run.leaving.images if first and run.leaving else message.images
+        asked: BreakoutPending | UserMessage = run.leaving if first and run.leaving else message
         # The message tells of the run that it ends, and both become facts at once.
         after = copy.deepcopy(self._session.state)
         after.apply(Recorded(self._session.stream, self._session.seq + 1, time.time(), left))
-        command = SendMessage(text=text, images=images, message_id=new_id("m"))
+        command = SendMessage(text=text, images=asked.images, route=asked.route, message_id=new_id("m"))
         again, blobs = self._said(command, after)
         way = self._ways.of(command, after, self._turn.turn_id)
         try:
@@ -183,4 +184,5 @@ def _pending(run: RunState, message: UserMessage, text: str) -> BreakoutPending:
         message=message.text,
         images=message.images,
         text=text,
+        route=message.route,
     )

@@ -17,6 +17,7 @@ from handrail.models.base import Capabilities, Model
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import UserMessage
 from handrail.protocol.values import AttachedImage
+from handrail.sessions.run_state import RunState
 from handrail.sessions.state import State
 from handrail.workspace.files import Workspace
 
@@ -36,9 +37,10 @@ class Taken(NamedTuple):
         noted = (*self.event.unattached, *filter(None, [note]))
         return self._replace(event=self.event.model_copy(update={"unattached": noted}))
 
-    def sent_early(self) -> "Taken":
-        """The same as a word to a run that had not asked yet what it asks now."""
-        return self._replace(event=self.event.model_copy(update={"early": True}))
+    def to_run(self, run: RunState, command: SendMessage) -> "Taken":
+        """The same as a word to a paused run, which may not have asked yet when it was sent."""
+        early = command.seen is not None and command.seen < run.menu
+        return self._replace(event=self.event.model_copy(update={"early": early, "route": command.route}))
 
 
 class Messages(NamedTuple):

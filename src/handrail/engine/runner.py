@@ -240,8 +240,7 @@ class Runner:
             problem = str(error)
         message = self._message(command, turn_id, steering=False, run_id=run_id, told=way.told)
         message = message.noting(way.noted)
-        if paused and command.seen is not None and command.seen < paused.menu:
-            message = message.sent_early()
+        message = message.to_run(paused, command) if paused else message
         state = self.session.state
         started = TurnStarted(
             turn_id=turn_id,
@@ -303,9 +302,18 @@ class Runner:
         if turn is None or (self._scope and self._scope.cancel_called):
             return  # what is said after a cancel begins a turn of its own
         for number, command in self.session.waiting():
-            if isinstance(command, SendMessage):
+            if isinstance(command, SendMessage) and not self._is_for_paused(command):
                 message = self._message(command, turn.turn_id, steering=True, pictures=pictures)
                 self.session.append(message.event, take=[number], blobs=message.blobs)
+
+    def _is_for_paused(self, command: SendMessage) -> bool:
+        """Whether it answers a run that is paused while something else runs: then it waits for the end."""
+        paused = self.session.state.paused
+        if paused is None:
+            return False
+        from handrail.engine.breakout import is_answer
+
+        return is_answer(paused, command.text)
 
     def _go_on(self, tasks: TaskGroup) -> None:
         self._scope = anyio.CancelScope()

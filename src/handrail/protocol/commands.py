@@ -27,7 +27,10 @@ class SendMessage(Value):
     attempts: int = Field(default=1, ge=1, le=20)
     """How many fresh answers may be tried against the check, each from the same starting files."""
     route: str = ""
-    """The pipeline that it runs through, or `auto`; empty: the session's. A paused run gets it anyway."""
+    """The pipeline that it runs through, or `auto`; empty: the session's.
+
+    A paused run gets every message; by another route than its own it asks whether to leave.
+    """
     suggested: bool = False
     """The words are the model's, and the user picked them: they mention nothing in the user's name."""
     selection: Where | None = None

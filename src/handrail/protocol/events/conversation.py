@@ -32,6 +32,8 @@ class UserMessage(EventBase):
     """The paused run that it is a word to; the session's conversation does not have it then."""
     early: bool = False
     """Sent before the run asked what it asks now: nothing in it is an answer to that."""
+    route: str = ""
+    """Where it was to go by the user's word, of a message that a paused run got."""
 
 
 class TurnStarted(EventBase):

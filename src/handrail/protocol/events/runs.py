@@ -135,6 +135,8 @@ class BreakoutPending(EventBase):
     images: tuple[AttachedImage, ...] = ()
     text: str
     """What the user is shown."""
+    route: str = ""
+    """Where the message goes by the user's word, once they have left."""
 
 
 class RunBrokenOff(EventBase):
