@@ -13,7 +13,14 @@ from handrail.engine.pipeline.keeping import MOST_BYTES
 from handrail.pipelines.starter import starter
 from handrail.protocol.commands import SendMessage, SetRoute
 from handrail.protocol.errors import UsageProblem
-from handrail.protocol.events import RunCompleted, RunFailed, RunStarted, TurnFinished, UserMessage
+from handrail.protocol.events import (
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    StageCompleted,
+    TurnFinished,
+    UserMessage,
+)
 from handrail.sessions.past_runs import past_runs
 from tests.engine.conversation import call, conversation, words
 from tests.pipelines.agents import QUESTION, SMALL, agent, answers, as_json, demo
@@ -233,3 +240,16 @@ async def test_the_starter_answers_from_the_documents_and_not_from_its_own_promp
         assert done.reason == "answered", done.detail
         assert "1. notes/costs.txt, lines 1-1" in talk.all(RunCompleted)[0].text
         assert "letter for letter" not in words(talk.requests[0])
+
+
+async def test_a_document_whose_name_looks_like_a_hit_leads_to_no_other_file(tmp_path: Path) -> None:
+    gather = 'name = "ask"\nkind = "code"\nstep = "gather"\noptions = { files = ["*.md"] }\n'
+    agent(tmp_path, text=SMALL[: SMALL.index('name = "ask"')] + gather)
+    (tmp_path / "private.txt").write_text("costs: the salary is 5\n")
+    (tmp_path / "private.txt:1:costs.md").write_text("Costs rose by 3 %.\n")
+    async with conversation(tmp_path, TOPICS, trust=True) as talk:
+        assert (await talk.turn("@small costs")).reason == "answered"
+        (done,) = talk.all(StageCompleted)
+        assert done.output
+        (passage,) = done.output["passages"]
+        assert (passage["path"], passage["text"]) == ("private.txt:1:costs.md", "Costs rose by 3 %.")

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from handrail.engine.pipeline.definition import CallEnd, Failed, Output, Outputs, Passed
+from handrail.pipelines.calls import Hit, why_not
 from handrail.pipelines.checks import CHECKS
-from handrail.pipelines.gathering import Hit, ranked_spots, stems_of
-from handrail.pipelines.registered import why_not
+from handrail.pipelines.gathering import ranked_spots, stems_of
 
 PASSAGES = [{"id": "P1", "path": "a.md", "lines": "1-2", "text": "Costs rose by 3 %.\nNobody knows why."}]
 OUTPUTS: Outputs = {"gather": {"passages": PASSAGES, "missing": []}}

@@ -1,20 +1,22 @@
 """What code does for a chat: look around, load what was planned, apply what was answered."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from handrail.engine.pipeline.definition import Change, Output, Work
+from handrail.pipelines.calls import hits_of, why_not
 from handrail.tools.clip import head
 
 MOST_FILES, MOST_PATTERNS, MOST_URLS, MOST_MENTIONS = 10, 12, 3, 4
 LISTED, HITS = 4_000, 2_000
 """Characters: of the files that a plan is made from, and of what was found of a name."""
-GLOB = re.compile(r"[*?\[{]")
-HIT = re.compile(r"^([^:\n]+):\d+:", re.MULTILINE)
+WILD, BRACKETS = re.compile(r"[*?]"), re.compile(r"[\[{]")
+"""What makes a pattern of a path, and what may as well stand in a name: app/[id]/page.tsx."""
+NOTES = ("[cut after ", "[stopped at ")
 LISTED_TODO = re.compile(r"^(\S+): (.*?)( \(done\))?$", re.MULTILINE)
 KEYS = {"create": ("text",), "rewrite": ("text", "base_hash"), "replace": ("edits", "base_hash")}
+WHOLE = ("create", "rewrite")
 TOOLS = {"create": "write", "rewrite": "write", "replace": "edit", "delete": "delete"}
 
 
@@ -31,8 +33,7 @@ async def load(work: Work) -> Output:
     for url in plan["urls"][:MOST_URLS]:
         await loading.take("fetch", {"url": url}, url)
     for pattern in plan["patterns"][:MOST_PATTERNS]:
-        for path in await loading.paths(pattern):
-            await loading.file(path)
+        await loading.files_of(pattern)
     for name in plan["mentions"][:MOST_MENTIONS]:
         await loading.mention(name)
     return {"parts": loading.parts, "missing": loading.missing, "paths": list(loading.files)}
@@ -48,43 +49,48 @@ class Loading:
         self.missing: list[str] = []
         self.files: dict[str, None] = {}
 
-    async def paths(self, pattern: str) -> list[str]:
+    async def files_of(self, pattern: str) -> None:
         """The files that a pattern names; of a plain path, wherever it is."""
-        if not GLOB.search(pattern):
-            return [pattern]
-        end = await self._work.call("glob", {"pattern": pattern})
-        found = [line for line in end.content.splitlines() if not line.startswith("[")] if end.ok else []
-        if not end.ok or end.content.startswith("No file matches"):
-            self.missing.append(f"{pattern}: no file matches")
-            return []
-        return found[:MOST_FILES]
-
-    async def file(self, path: str) -> None:
-        if path in self.files:
+        wild, brackets = WILD.search(pattern), BRACKETS.search(pattern)
+        if not wild and await self.file(pattern, perhaps=bool(brackets)):
             return
+        if wild or brackets:
+            end = await self._work.call("glob", {"pattern": pattern})
+            none = not end.ok or end.content.startswith("No file matches")
+            found = [] if none else [name for name in end.content.splitlines() if not name.startswith(NOTES)]
+            if not found:
+                self.missing.append(f"{pattern}: no file matches")
+            for path in found[:MOST_FILES]:
+                await self.file(path)
+
+    async def file(self, path: str, *, perhaps: bool = False) -> bool:
+        """Whether the file is there, as far as anybody looks; `perhaps`: it need not be."""
+        if path in self.files:
+            return True
         if len(self.files) >= MOST_FILES or self._room <= 0:
             self.missing.append(f"{path}: not read, there is no room for more")
-            return
-        if await self.take("read", {"path": path}, path):
+            return True
+        if await self.take("read", {"path": path}, path, perhaps=perhaps):
             self.files[path] = None
+        return path in self.files
 
     async def mention(self, name: str) -> None:
         """Where a name stands, and the file in which it stands first."""
-        end = await self._work.call("search", {"pattern": name})
-        hits = HIT.findall(end.content) if end.ok else []
+        hits = hits_of(await self._work.call("search", {"pattern": name, "rows": True}))
         if not hits:
             self.missing.append(f"{name}: stands nowhere")
             return
-        self._add(f"Where {name} stands:\n{head(end.content, HITS, 'There are more.')}")
-        await self.file(hits[0])
+        told = "\n".join(f"{hit.path}:{hit.line}:{hit.text}" for hit in hits)
+        self._add(f"Where {name} stands:\n{head(told, HITS, 'There are more.')}")
+        await self.file(hits[0].path)
 
-    async def take(self, tool: str, arguments: dict[str, Any], what: str) -> bool:
+    async def take(self, tool: str, arguments: dict[str, Any], what: str, *, perhaps: bool = False) -> bool:
         end = await self._work.call(tool, arguments)
-        if not end.ok:
-            self.missing.append(f"{what}: {message_of(end.content)}")
-            return False
-        self._add(end.content)
-        return True
+        if end.ok:
+            self._add(end.content)
+        elif not perhaps:
+            self.missing.append(f"{what}: {why_not(end).message}")
+        return end.ok
 
     def _add(self, text: str) -> None:
         text = head(text, max(self._room, 200), "There was no room for more.")
@@ -105,9 +111,9 @@ async def apply(work: Work) -> Output:
     if changes:
         ends = await work.change_together(list(_calls(changes, named)))
         wrong = next((end for end in ends if not end.ok), None)
-        refused = message_of(wrong.content) if wrong else ""
+        refused = why_not(wrong).message if wrong else ""
         paths = [] if wrong else [change["path"] for change in changes]
-    done = set(named[: len(changes)]) if paths else set()
+    done = set(named) if paths else set()
     left = [text for text, todo in still_open.items() if todo not in done]
     if left and paths:
         for path in dict.fromkeys(paths):
@@ -126,25 +132,20 @@ async def _listed(work: Work, texts: list[str]) -> dict[str, tuple[str, bool]]:
 
 
 def _calls(changes: list[dict[str, Any]], todos: list[str]) -> Iterator[Change]:
-    """Each change as a call that changes files; what is done with it is named by as many of them."""
+    """Each change as a call that changes files; what is done with all of them is named by the first."""
     for number, change in enumerate(changes):
+        form = str(change.get("form", ""))
         arguments = {name: value for name, value in change.items() if name != "form"}
-        if number < len(todos):
-            arguments["todo"] = todos[number]
-        yield Change(TOOLS.get(change["form"], "edit"), arguments)
+        if form in WHOLE:
+            arguments["only"] = form
+        if todos and number == 0:
+            arguments["todos"] = todos
+        yield Change(TOOLS.get(form, "edit"), arguments)
 
 
 def cleaned(change: dict[str, Any]) -> dict[str, Any]:
     """The change with what belongs to its form alone: models fill in what they leave empty."""
     form = str(change.get("form", ""))
     wanted = ("form", "path", *KEYS.get(form, ("base_hash",)))
-    return {name: value for name, value in change.items() if name in wanted and value not in ("", None)}
-
-
-def message_of(content: str) -> str:
-    """The words of a refusal."""
-    try:
-        told = json.loads(content)
-    except ValueError:
-        return " ".join(content.split())[:300]
-    return str(told.get("message", "")) if isinstance(told, dict) else content[:300]
+    kept = {name: value for name, value in change.items() if name in wanted and value is not None}
+    return {name: value for name, value in kept.items() if value != "" or (name == "text" and form in WHOLE)}

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from handrail.engine.pipeline.definition import Check, Failed, Output, Outputs, Passed, Verdict
+from handrail.pipelines.calls import squeezed
 from handrail.pipelines.gathering import WORD, stems_of
 from handrail.pipelines.registered import (
     Own,
@@ -16,7 +17,6 @@ from handrail.pipelines.registered import (
     Passages,
     Registered,
     looked_up,
-    squeezed,
     within,
 )
 from handrail.protocol.values import Value

@@ -9,8 +9,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from handrail.engine.pipeline.definition import CallEnd, Output, Work
-from handrail.pipelines.registered import why_not
+from handrail.engine.pipeline.definition import Output, Work
+from handrail.pipelines.calls import Hit, hits_of, why_not
 from handrail.protocol.errors import GiveUp
 
 Pattern = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^!/~\x00-\x1f][^\x00-\x1f]*$")]
@@ -44,7 +44,6 @@ COMMON = frozenset(
 """Words that say nothing of what is sought."""
 PROMPT = re.compile(r"agents/[^/]+/prompts/")
 """What an agent is told is no document."""
-HIT = re.compile(r"^(.+?):(\d+):(.*)$")
 ROW = re.compile(r"^(\d+)\t(.*)$")
 
 
@@ -56,12 +55,6 @@ class Sought(NamedTuple):
     files: tuple[str, ...]
     most: int
     characters: int
-
-
-class Hit(NamedTuple):
-    path: str
-    line: int
-    text: str
 
 
 class Spot(NamedTuple):
@@ -115,8 +108,11 @@ async def _spots(work: Work, question: str, files: Sequence[str]) -> list[Spot]:
     hits: list[Hit] = []
     for pattern in files if stems else ():
         words = "|".join(re.escape(stem) for stem in stems)
-        given = {"pattern": rf"(?i)\b(?:{words})", "regex": True, "glob": pattern}
-        hits += _hits(_content(await work.call("search", given)))
+        given = {"pattern": rf"(?i)\b(?:{words})", "regex": True, "glob": pattern, "rows": True}
+        end = await work.call("search", given)
+        if not end.ok:
+            raise GiveUp(f"The documents cannot be searched: {why_not(end).message}")
+        hits += [hit for hit in hits_of(end) if not PROMPT.match(hit.path)]
     return ranked_spots(hits, stems)
 
 
@@ -188,14 +184,3 @@ async def _passage(work: Work, spot: Spot) -> Passage | None:
     lines = [rows[number] for number in range(first, last + 1) if number in rows]
     says = any(line.strip() and not line.startswith("#") for line in lines)  # a heading alone says nothing
     return Passage(spot.path, first, last, "\n".join(lines)) if says else None
-
-
-def _hits(content: str) -> list[Hit]:
-    found = (HIT.match(line) for line in content.split("\n"))
-    return [Hit(hit[1], int(hit[2]), hit[3]) for hit in found if hit and not PROMPT.match(hit[1])]
-
-
-def _content(end: CallEnd) -> str:
-    if end.ok:
-        return end.content
-    raise GiveUp(f"The documents cannot be searched: {why_not(end).message}")

@@ -1,14 +1,12 @@
 """What a definition in a folder may name: functions with options, which are checked like the rest of it."""
 
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from handrail.engine.pipeline.definition import CallEnd, Output, Outputs
+from handrail.engine.pipeline.definition import Output, Outputs
 from handrail.protocol.values import Value
 
 Made = TypeVar("Made")
@@ -91,26 +89,3 @@ def within(output: Output, path: list[str]) -> list[Any]:
         found = [each[name] for each in found if isinstance(each, dict) and name in each]
         found = [item for each in found for item in (each if isinstance(each, list) else [each])]
     return found
-
-
-class WhyNot(NamedTuple):
-    reason: str = ""
-    message: str = ""
-
-
-def why_not(end: CallEnd) -> WhyNot:
-    """Why a call was not done; nothing where it was."""
-    if end.ok:
-        return WhyNot()
-    try:
-        told = json.loads(end.content)
-    except ValueError:
-        told = None
-    if not isinstance(told, dict):
-        return WhyNot("", squeezed(end.content))
-    return WhyNot(str(told.get("reason", "")), squeezed(told.get("message", end.content)))
-
-
-def squeezed(text: object) -> str:
-    """The text with one space for each run of blanks and line ends, which wrapping alone changes."""
-    return re.sub(r"\s+", " ", str(text)).strip()

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from handrail.engine.pipeline.definition import Output, Step, Work
+from handrail.pipelines.calls import squeezed, why_not
 from handrail.pipelines.gathering import MostCharacters, MostPassages, Pattern, Sought, gathered
-from handrail.pipelines.registered import Findings, Registered, Sources, Texts, looked_up, squeezed, why_not
+from handrail.pipelines.registered import Findings, Registered, Sources, Texts, looked_up
 from handrail.protocol.values import Value
 
 UNSEEN = ("no_hash", "stale_file", "file_exists")

@@ -30,8 +30,8 @@ class About(NamedTuple):
     url: str | None = None
     network: bool = False
     """The command wants the network."""
-    todo: str = ""
-    """The todo that the call's success completes."""
+    todos: tuple[str, ...] = ()
+    """The todos that the call's success completes."""
 
 
 class Question(NamedTuple):

@@ -38,9 +38,16 @@ class ChangingArguments(Value):
     path: str
     base_hash: str = ""
     todo: str = ""
+    todos: Annotated[tuple[str, ...], Unsaid()] = ()
+    """Further todos that this completes."""
     mutation_class: Annotated[Literal["", "AST_REFACTOR", "INTENT_EVOLUTION"], Unsaid()] = ""
     intent_id: Annotated[str, Unsaid()] = ""
     """The active intent; nothing is done for another one."""
+
+    @property
+    def completes(self) -> tuple[str, ...]:
+        """The todos that are done with it, once each; most calls name none."""
+        return tuple(dict.fromkeys(todo for todo in (self.todo, *self.todos) if todo))
 
 
 class EditArguments(ChangingArguments):
@@ -54,6 +61,8 @@ class EditArguments(ChangingArguments):
 
 class WriteArguments(ChangingArguments):
     text: str
+    only: Annotated[Literal["", "create", "rewrite"], Unsaid()] = ""
+    """Refuse where the file exists, or where it does not."""
 
 
 class DiffArguments(ChangingArguments):
@@ -84,7 +93,7 @@ class Changing(Tool[Changes]):
         """What the arguments ask of `changes`."""
 
     def about(self, arguments: Changes) -> About:
-        return About(path=arguments.path, todo=arguments.todo)
+        return About(path=arguments.path, todos=arguments.completes)
 
     def subject(self, arguments: Changes, work: Work) -> dict[str, Any]:
         return {"path": super().subject(arguments, work)["path"]}
@@ -117,7 +126,7 @@ class Changing(Tool[Changes]):
                 model=turn.model if turn else "",
                 mutation_class=mutation.mutation_class,
                 mutation_problem=mutation.problem,
-                todos=todos_of([arguments.todo]),
+                todos=arguments.completes,
             ),
             hard_links_agreed=work.decided.links > 1,
         )
@@ -153,11 +162,6 @@ class Changing(Tool[Changes]):
     def bound_spec(self) -> ToolSpec:
         """The tool as a model is told of it where work belongs to intents."""
         return ToolSpec(self.name, self.description, schema_of(self.arguments, told=("mutation_class",)))
-
-
-def todos_of(named: Sequence[str]) -> tuple[str, ...]:
-    """The todos that calls name, once each; most name none."""
-    return tuple(dict.fromkeys(todo for todo in named if todo))
 
 
 def refuse_marks(edit: "FileEdit", secrets: Secrets) -> None:
@@ -249,7 +253,7 @@ class WriteFile(Changing[WriteArguments]):
     arguments = WriteArguments
 
     def form(self, arguments: WriteArguments, place: Place) -> Form:
-        return Whole(place, arguments.text, arguments.base_hash)
+        return Whole(place, arguments.text, arguments.base_hash, arguments.only)
 
 
 class ApplyDiff(Changing[DiffArguments]):
@@ -276,7 +280,7 @@ class MoveFile(Changing[MoveArguments]):
     arguments = MoveArguments
 
     def about(self, arguments: MoveArguments) -> About:
-        return About(path=arguments.path, others=(arguments.to,), todo=arguments.todo)
+        return About(path=arguments.path, others=(arguments.to,), todos=arguments.completes)
 
     def form(self, arguments: MoveArguments, place: Place) -> Form:
         return Move(place, arguments.to, arguments.base_hash)

@@ -1,5 +1,6 @@
 """The list, glob and search tools."""
 
+import json
 import time
 from collections import Counter
 from pathlib import PurePosixPath
@@ -13,6 +14,7 @@ from handrail.protocol.values import Value
 from handrail.tools.base import About, Outcome, Tool, Work, failure
 from handrail.tools.clip import counted, head
 from handrail.tools.glob_pattern import LONGEST, matcher
+from handrail.tools.schema import Unsaid
 from handrail.tools.search import MISSING, find_ripgrep, ripgrep
 from handrail.workspace.listing import list_folder
 from handrail.workspace.names import SECRET_FOLDERS, is_secret
@@ -25,6 +27,8 @@ MOST_CHARACTERS = 12_000
 COLUMNS = 300
 MATCHING_SECONDS = 3.0
 """Time for comparing names with a pattern, during which nothing else happens."""
+NEVER = ("--glob=!.git", "--glob=!*\n*")
+"""A name with a line end in it would be read as that of another file."""
 LATE = "[stopped at the time limit: there may be more]"
 
 
@@ -87,7 +91,7 @@ class Glob(Tool[GlobArguments]):
             spent += time.monotonic() - began
             return len(found) <= MOST_FILES and spent < MATCHING_SECONDS
 
-        ended = await ripgrep(program, ["--files", "--glob=!.git", "."], place.absolute, take)
+        ended = await ripgrep(program, ["--files", *NEVER, "."], place.absolute, take)
         late = LATE if ended.timed_out or spent >= MATCHING_SECONDS else ""
         if not found:
             return Outcome("no files", f"No file matches {arguments.pattern}.{late and f' {late}'}")
@@ -102,6 +106,8 @@ class SearchArguments(Value):
     path: str = "."
     glob: Annotated[str, Field(description="such as *.py")] = ""
     regex: Annotated[bool, Field(description="pattern is a regular expression")] = False
+    rows: Annotated[bool, Unsaid()] = False
+    """For code: each hit as a JSON list of path, line and text."""
 
 
 class Search(Tool[SearchArguments]):
@@ -128,14 +134,14 @@ class Search(Tool[SearchArguments]):
         ended = await ripgrep(program, _words(arguments, place), work.workspace.root, hits.take)
         if ended.code == 2 and not hits.lines:
             raise _refused(self.name, f"ripgrep says: {' '.join(' '.join(hits.other).split())[:600]}")
-        return hits.outcome(arguments.pattern, stopped=ended.timed_out)
+        return hits.outcome(arguments, stopped=ended.timed_out)
 
 
 class _Hits:
     """Lines of ripgrep's, `path NUL number:text`; those of secret files are counted and not shown."""
 
     def __init__(self, place: Place) -> None:
-        self.lines: list[str] = []
+        self.lines: list[tuple[str, str]] = []
         self.other: list[str] = []
         self._files: Counter[str] = Counter()
         self._secret = 0
@@ -152,10 +158,10 @@ class _Hits:
         else:
             self._files[path] += 1
             if self._files[path] <= MOST_HITS_A_FILE:
-                self.lines.append(f"{path}:{rest}")
+                self.lines.append((path, rest))
         return len(self.lines) <= MOST_HITS
 
-    def outcome(self, pattern: str, *, stopped: bool) -> Outcome:
+    def outcome(self, arguments: SearchArguments, *, stopped: bool) -> Outcome:
         notes = []
         if len(self.lines) > MOST_HITS:
             notes.append(f"[cut after {MOST_HITS} hits: search for more, or in one folder]")
@@ -167,11 +173,17 @@ class _Hits:
         if self._secret:
             notes.append(f"[{counted(self._secret, 'hit')} in files that may hold secrets not shown]")
         many = "more than " if len(self.lines) > MOST_HITS or full or stopped else ""
-        shown = self.lines[:MOST_HITS]
+        shown = [(_row if arguments.rows else ":".join)(line) for line in self.lines[:MOST_HITS]]
         where = next(iter(self._files)) if len(self._files) == 1 else counted(len(self._files), "file")
         summary = f"{many}{counted(len(shown), 'hit')} in {where}" if shown else "no hits"
         text = head("\n".join(shown), MOST_CHARACTERS, "Search in one folder or file.")
-        return Outcome(summary, "\n".join([text or f"No hits for {pattern}.", *notes]))
+        return Outcome(summary, "\n".join([text or f"No hits for {arguments.pattern}.", *notes]))
+
+
+def _row(line: tuple[str, str]) -> str:
+    path, rest = line
+    number, _, text = rest.partition(":")
+    return json.dumps([path, int(number), text], ensure_ascii=False)
 
 
 def _words(arguments: SearchArguments, place: Place) -> list[str]:
@@ -179,8 +191,8 @@ def _words(arguments: SearchArguments, place: Place) -> list[str]:
     words += [f"--max-columns={COLUMNS}", "--max-columns-preview", f"--max-count={MOST_HITS_A_FILE + 1}"]
     words += [] if arguments.regex else ["--fixed-strings"]
     words += _only(arguments.glob) if arguments.glob else []
-    # The last glob that matches decides, so this one stands last.
-    return [*words, "--glob=!.git", f"--regexp={arguments.pattern}", "--", place.path]
+    # The last glob that matches decides, so these stand last.
+    return [*words, *NEVER, f"--regexp={arguments.pattern}", "--", place.path]
 
 
 def _only(glob: str) -> list[str]:

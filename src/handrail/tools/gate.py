@@ -261,20 +261,20 @@ class Gate:
                 await self._hooks.after_tool(call, end)
 
     def _with_notes(self, call: ToolCall, wanted: Wanted, outcome: Outcome) -> Outcome:
-        """The outcome with the todo that its success completes, and what a hook made of the call."""
+        """The outcome with the todos that its success completes, and what a hook made of the call."""
         if wanted.changed_by:
             from handrail.tools.hooks import change_told
 
             outcome = outcome.changed(content=f"{outcome.content}\n{change_told(wanted, call)}")
-        todo = wanted.tool.about(wanted.arguments).todo
-        if not todo or outcome.status != "ok":
-            return outcome
         still_open = [item.id for item in self._session.state.todos if not item.done]
-        if todo not in still_open:
-            note = f"[no open todo has the id {todo[:40]}; open: {', '.join(still_open) or 'none'}]"
-            return outcome.changed(content=f"{outcome.content}\n{note}")
-        done = TodoCompleted(todo_id=todo, by="command" if wanted.tool.action == "run" else "change")
-        return outcome.changed(events=(*outcome.events, done))
+        for todo in wanted.tool.about(wanted.arguments).todos if outcome.status == "ok" else ():
+            if todo in still_open:
+                done = TodoCompleted(todo_id=todo, by="command" if wanted.tool.action == "run" else "change")
+                outcome = outcome.changed(events=(*outcome.events, done))
+            else:
+                note = f"[no open todo has the id {todo[:40]}; open: {', '.join(still_open) or 'none'}]"
+                outcome = outcome.changed(content=f"{outcome.content}\n{note}")
+        return outcome
 
     def _cancelled(self, call: ToolCall) -> Outcome:
         error = ToolError(tool=call.name, reason="cancelled", message="Cancelled before it ended.")

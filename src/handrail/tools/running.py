@@ -65,7 +65,8 @@ class Run(Tool[RunArguments]):
         self._watch: Watch | None = None
 
     def about(self, arguments: RunArguments) -> About:
-        return About(command=arguments.command, network=arguments.network, todo=arguments.todo)
+        todos = (arguments.todo,) if arguments.todo else ()
+        return About(command=arguments.command, network=arguments.network, todos=todos)
 
     def summary(self, arguments: RunArguments, work: Work) -> str:
         return f"{how(arguments)}{one_line(arguments.command)}"

@@ -18,7 +18,6 @@ from handrail.tools.editing import (
     mutation_of,
     outcome_of,
     refuse_marks,
-    todos_of,
 )
 from handrail.tools.proposing import preview
 
@@ -109,7 +108,7 @@ class ChangeTogether(Tool[Value]):
         return told
 
     def _todos(self) -> tuple[str, ...]:
-        return todos_of([member.tool.about(member.arguments).todo for member in self._members])
+        return tuple(dict.fromkeys(todo for member in self._members for todo in member.arguments.completes))
 
     def _proposed(self, work: Work) -> Proposed:
         state = work.session.state
