@@ -187,3 +187,24 @@ def test_words_of_an_answer_stream_as_they_are(words: str, step: int, ascii_only
     assert text == words
     assert last[-1] == Finished("stop")
     assert not any(isinstance(part, CallPart) for part in last)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ('{"action": "answer", "text": "use \\d+ here"}', "use \\d+ here"),
+        ('{"action": "answer", "text": "\\u12G4 x"}', "\\u12G4 x"),
+        ('{"action": "answer", "text": "one\ntwo"}', "one\ntwo"),
+        ('{"text": "Hi", "action": "answer"}', "Hi"),
+        ('{"action": "answer", "text": "Nothing is done.", "action": "run"}', "Nothing is done."),
+        ('{"action": "run", "command": "\\d"}', '{"action": "run", "command": "\\d"}'),
+        ("no action", "no action"),
+    ],
+)
+def test_what_is_no_json_is_words_and_never_an_action(written: str, words: str) -> None:
+    for step in range(1, len(written) + 1):
+        reader = ActionReader()
+        shown = "".join(reader.feed(written[at : at + step]) for at in range(0, len(written), step))
+        *last, finished = reader.end("stop")
+        assert shown + "".join(part.text for part in last if isinstance(part, Text)) == words
+        assert finished == Finished("stop")

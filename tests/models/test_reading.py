@@ -24,6 +24,8 @@ TOOLS = {"read", "edit"}
         'Here you go:\n```\n{"path": "a"}\n```\nDone.',
         'The arguments are {"path": "a"} as asked.',
         '"{\\"path\\": \\"a\\"}"',
+        '<think>a</think>\n<think>{}</think>\n{"path": "a"}',
+        "<think></think>" * 50_000 + '{"path": "a"}',
     ],
 )
 def test_one_whole_object_is_found(text: str) -> None:

@@ -178,3 +178,29 @@ def test_more_changes_than_anybody_can_look_through_are_refused(changing: bool) 
     whole = reader.end("stop")
     assert whole.value is None
     assert whole.problems == ("`changes` has 201 items, at most 200 are wanted",)
+
+
+@pytest.mark.parametrize("before", ["", " ", "<response>"])
+def test_a_long_answer_in_small_pieces_is_not_read_over_and_over(before: str) -> None:
+    text = before * 100_000 + "word " * 100_000
+    reader = StructuredReader(schema_of(changing=False))
+    shown = "".join(reader.feed(text[at : at + 4]) for at in range(0, len(text), 4))
+    assert reader.end("stop").text.startswith(shown.strip())
+
+
+@pytest.mark.promise("CHAT-2")
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ["echo '```'", "~~~~\nWords.\n~~~~sh\nrm -rf x"],
+        ["cat <<E\n````\n~~~\nE", "ls"],
+        ["```sh", "```", "~~~~~"],
+        ["ls"],
+    ],
+)
+def test_no_command_gets_out_of_the_block_that_it_is_shown_in(commands: list[str]) -> None:
+    (block,) = offered(StructuredAnswer(summary="a", commands=tuple(commands)))
+    fence, *inside, last = block.split("\n")
+    assert (fence, "\n".join(inside)) == (f"{last}sh", "\n".join(commands))
+    assert last.strip("`") == ""
+    assert last not in "\n".join(commands)

@@ -27,7 +27,7 @@ from handrail.models.base import (
     UsagePart,
     UserTurn,
 )
-from handrail.models.small_answers import ANSWER, FENCE, ActionReader, Reader, RewriteReader, TextReader
+from handrail.models.small_answers import ANSWER, FENCE, ActionReader, FileReader, Reader, RewriteReader
 from handrail.protocol.intent import REQUEST, SELECT
 from handrail.protocol.values import Excerpt, ToolCall, Usage
 
@@ -84,7 +84,7 @@ class OneActionModel:
                 yield part
         if writing is None:
             return
-        async with aclosing(self._read(as_writing(request, writing), TextReader(writing))) as parts:
+        async with aclosing(self._read(as_writing(request, writing), FileReader(writing))) as parts:
             async for part in parts:
                 yield UsagePart(spent + part.usage) if isinstance(part, UsagePart) else part
 

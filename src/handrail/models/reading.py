@@ -32,6 +32,7 @@ COURTESY = re.compile(
 LONGEST_COURTESY = 200
 WRAPPER = ("<response>", "</response>")
 THINKING = ("<think>", "</think>")
+THOUGHT = re.compile(rf"\s*{THINKING[0]}")
 
 How = ReadAs | Literal["cut", "unreadable"]
 
@@ -95,11 +96,12 @@ def courteous(words: str) -> bool:
 def unwrapped(text: str) -> str | None:
     """The answer without thoughts before it and a wrapper around it; None where a thought does not end."""
     text = joined(text).strip()
-    while text.startswith(THINKING[0]):
-        _, ended, text = text.partition(THINKING[1])
-        text = text.strip()
-        if not ended:
+    at = 0
+    while thought := THOUGHT.match(text, at):
+        at = text.find(THINKING[1], thought.end()) + len(THINKING[1])
+        if at < thought.end():
             return None
+    text = text[at:].strip()
     return text.removeprefix(WRAPPER[0]).removesuffix(WRAPPER[1]) if text.startswith(WRAPPER[0]) else text
 
 

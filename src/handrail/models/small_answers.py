@@ -1,12 +1,12 @@
 """Reading what a small model answers: an action as JSON, or code in a block that was begun for it."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 from handrail.models.base import CallPart, Finish, Finished, Part, Text
 from handrail.models.reading import parsed
+from handrail.models.streamed_json import StreamedJson, Words
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Excerpt, ToolCall
 
@@ -28,47 +28,45 @@ class Reader(Protocol):
 class ActionReader:
     """Reads the object as it comes: the words of an answer can be shown at once, all else is for the end."""
 
-    OPENING = f'{{"action":"{ANSWER}","text":"'
-
     def __init__(self) -> None:
-        self._written = ""
-        self._shown = 0
+        self._written: list[str] = []
+        self._json = StreamedJson()
+        self._action = ""
+        self._shown = False
 
     def feed(self, piece: str) -> str:
         """What of an answer's words can be shown now."""
-        self._written += piece
-        words = self._words()
-        new, self._shown = words[self._shown :], len(words)
+        self._written.append(piece)
+        new = "".join(map(self._told, self._json.feed(piece)))
+        self._shown = self._shown or bool(new)
         return new
 
     def end(self, reason: Finish) -> Iterator[Part]:
-        """The call, or the rest of the words, and how it ended."""
-        action = self._action() if reason != "length" else None
-        if action is None or action.get("action") == ANSWER:
-            said = (
-                self._written if action is None and not self._shown else str((action or {}).get("text", ""))
-            )
-            if said[self._shown :]:
-                yield Text(said[self._shown :])
-            yield Finished(reason)
+        """The call, or the words that were not shown, and how it ended; what is no action is words."""
+        written = "".join(self._written)
+        action = _action(written) if reason != "length" else None
+        if action and action["action"] != ANSWER:
+            arguments = {field: value for field, value in action.items() if field != "action"}
+            yield CallPart(ToolCall(id=new_id("call"), name=str(action["action"]), arguments=arguments))
+            yield Finished("tool_calls")
             return
-        arguments = {field: value for field, value in action.items() if field != "action"}
-        yield CallPart(ToolCall(id=new_id("call"), name=str(action["action"]), arguments=arguments))
-        yield Finished("tool_calls")
+        said = written if action is None else str(action.get("text", ""))
+        if said and not self._shown:
+            yield Text(said)
+        yield Finished(reason)
 
-    def _action(self) -> dict[str, Any] | None:
-        value = parsed(self._written)
-        return value if isinstance(value, dict) and isinstance(value.get("action"), str) else None
+    def _told(self, words: Words) -> str:
+        match words.path:
+            case ("action",):
+                self._action = words.text if words.begun else self._action + words.text
+            case ("text",) if self._action == ANSWER:
+                return words.text
+        return ""
 
-    def _words(self) -> str:
-        """The words of an answer so far, as far as they are whole characters."""
-        head, _, text = self._written.partition('"text"')
-        if "".join(head.split()) != self.OPENING.partition('"text"')[0] or ":" not in text:
-            return ""
-        opened = text.partition(":")[2].lstrip()
-        if not opened.startswith('"'):
-            return ""
-        return _unescaped(opened[1:])
+
+def _action(written: str) -> dict[str, Any] | None:
+    value = parsed(written)
+    return value if isinstance(value, dict) and isinstance(value.get("action"), str) else None
 
 
 class CodeReader(ABC):
@@ -110,7 +108,7 @@ class RewriteReader(CodeReader):
         return ToolCall(id=new_id("call"), name="edit", arguments=arguments)
 
 
-class TextReader(CodeReader):
+class FileReader(CodeReader):
     """The text of a file that an action is about."""
 
     def __init__(self, action: ToolCall) -> None:
@@ -122,16 +120,3 @@ class TextReader(CodeReader):
         text = rest.lstrip("\n") if HASH in first else code  # a heading of ours, copied
         arguments = {"path": self._action.arguments.get("path", ""), "text": f"{text}\n"}
         return ToolCall(id=self._action.id, name=self._action.name, arguments=arguments)
-
-
-def _unescaped(text: str) -> str:
-    """The decoded start of a JSON string whose end may not have come yet."""
-    end = 0
-    while end < len(text) and text[end] != '"':
-        step = 1 if text[end] != "\\" else 6 if text[end : end + 2] == "\\u" else 2
-        if end + step > len(text):
-            break
-        end += step
-    decoded: str = json.loads(f'"{text[:end]}"', strict=False)
-    # Half of a pair is not shown before the other half has come.
-    return decoded[:-1] if decoded and "\ud800" <= decoded[-1] <= "\udbff" else decoded

@@ -84,11 +84,11 @@ class StreamedJson:
 
     def _escaped(self, code: str) -> str:
         if code[0] != "u":
-            return ESCAPES.get(code, "")
+            return ESCAPES.get(code, f"\\{code}")
         try:
             number = int(code[1:], 16)
         except ValueError:
-            return ""
+            return f"\\{code}"
         if 0xD800 <= number <= 0xDBFF:
             self._high = chr(number)
             return ""

@@ -25,9 +25,11 @@ from handrail.models.streamed_json import StreamedJson, Words
 from handrail.protocol.structured import CONTINUE, NextStep, StructuredAnswer
 
 TEXTS = {"type": "array", "items": {"type": "string"}}
-OPENED = re.compile(r"\s*(?:<response>\s*)?(?:```\w*\s*)?\{")
-MAY_OPEN = re.compile(r"\s*(?:<\w{0,8}>?\s*)?(?:`{0,3}\w{0,8}\s*)?")
+OPENED = re.compile(r"(?:<response>\s*)?(?:```\w*\s*)?\{")
+MAY_OPEN = re.compile(r"(?:<\w{0,8}>?\s*)?(?:`{0,3}\w{0,8}\s*)?")
+LONGEST_OPENING = 40
 MAY_OPEN_LATE = re.compile(r"^(?:```json\b|\{|<response>)", re.MULTILINE)
+LONGEST_MARK = 16
 
 
 def _object(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
@@ -135,29 +137,36 @@ class StructuredReader:
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
         self._written: list[str] = []
+        self._shown: list[str] = []
         self._start = ""
+        """What has come, until it is known to be prose or an object."""
+        self._line = ""
+        """Of prose, the beginning of the line that comes."""
         self._json: StreamedJson | None = None
         self._prose = self._late = self._told_any = False
-        self.shown = ""
+
+    @property
+    def shown(self) -> str:
+        """All that could be shown so far."""
+        return "".join(self._shown)
 
     def feed(self, piece: str) -> str:
         """What can be shown now."""
         self._written.append(piece)
         new = self._words(piece)
-        self.shown += new
+        self._shown.append(new)
         return new
 
     def _words(self, piece: str) -> str:
         if self._json:
             return "".join(map(self._told, self._json.feed(piece)))
-        self._start += piece
-        if opened := OPENED.match(self._start):
-            self._json, rest = StreamedJson(), self._start[opened.end() - 1 :]
-            return self._words(rest)
         if self._prose:
             return self._prose_words(piece)
-        whole = MAY_OPEN.fullmatch(self._start)
-        if whole and len(self._start) < 40:
+        self._start = (self._start + piece).lstrip()
+        if opened := OPENED.match(self._start):
+            self._json = StreamedJson()
+            return self._words(self._start[opened.end() - 1 :])
+        if len(self._start) < LONGEST_OPENING and MAY_OPEN.fullmatch(self._start):
             return ""
         self._prose = True
         return self._prose_words(self._start)
@@ -165,8 +174,10 @@ class StructuredReader:
     def _prose_words(self, piece: str) -> str:
         """Words around the object are not the answer: they show only as long as none has begun."""
         if not self._late:
-            line = self._start.rfind("\n", 0, len(self._start) - len(piece)) + 1
-            self._late = bool(MAY_OPEN_LATE.search(self._start, line))
+            text = self._line + piece
+            self._late = MAY_OPEN_LATE.search(text) is not None
+            line = text.rfind("\n") + 1
+            self._line = text[line : line + LONGEST_MARK]
         return "" if self._late else piece
 
     def _told(self, words: Words) -> str:
@@ -190,7 +201,7 @@ class StructuredReader:
         talking = "changes" not in self._schema["properties"]
         if talking and self._prose and '"summary"' not in written:
             answer = StructuredAnswer(summary=written.strip())  # words are all that was asked for
-            return Structured(answer, written, read=("words",))
+            return Structured(answer, written.lstrip(), read=("words",))
         value, problems, read = shaped(written, _reading(self._schema), alone=True)
         if value is None:
             return self._unread(written, *problems)
@@ -206,13 +217,11 @@ class StructuredReader:
 
     def _all_words(self, answer: StructuredAnswer) -> tuple[str, ...]:
         """All words of the answer, what was shown before everything else, in whichever order it came."""
-        words = said(answer)
-        if words.startswith(self.shown):
+        words, shown = said(answer), self.shown
+        if words.startswith(shown):
             return (words,)
         texts = [answer.summary, *(section.text for section in answer.sections)]
-        return (
-            (self.shown,) if all(text in self.shown for text in texts) else (self.shown.rstrip("\n"), words)
-        )
+        return (shown,) if all(text in shown for text in texts) else (shown.rstrip("\n"), words)
 
     def _unread(self, written: str, *problems: str) -> Structured:
         return Structured(None, self.shown or written, problems)
@@ -250,7 +259,8 @@ def offered(answer: StructuredAnswer) -> list[str]:
     parts = []
     if answer.commands:
         commands = "\n".join(answer.commands)
-        fence = "~~~~" if "```" in commands else "```"
+        longest = max((len(run) for run in re.findall("`{3,}", commands)), default=2)
+        fence = "`" * (longest + 1)
         parts.append(f"{fence}sh\n{commands}\n{fence}")
     if answer.next_steps:
         steps = (f"{number}. {shown(step)}" for number, step in enumerate(answer.next_steps, start=1))
