@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.context.small import file_list, named_files, small_prompt
+from handrail.context.small import file_list, files_in_play, named_files, small_prompt
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
 
@@ -44,6 +44,14 @@ def test_files_that_the_user_names_are_found(workspace: Workspace) -> None:
     words = "compare cart.py with tax.py, not with gone.py, (cart.py) or 3.14 e.g. that"
     assert named_files(words, workspace) == ["cart.py", "tax.py"]
     assert file_list(workspace) == "[Files: big.py, cart.py, tax.py, test_cart.py.]"
+
+
+def test_a_change_that_names_no_file_is_about_those_that_were_shown_last(workspace: Workspace) -> None:
+    seen = ["big.py", "tax.py", "test_cart.py", "cart.py", "gone.py"]
+    assert files_in_play("fix it", seen, workspace) == ["test_cart.py", "cart.py"]
+    assert files_in_play("fix tax.py", seen, workspace) == ["tax.py"]
+    assert files_in_play("why is that?", seen, workspace) == []
+    assert files_in_play("fix it", [], workspace) == []
 
 
 def offered(workspace: Workspace, words: str, *seen: str) -> list[str]:

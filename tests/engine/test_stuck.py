@@ -22,3 +22,10 @@ def test_alternating_failures_are_stuck_and_alternating_successes_are_not() -> N
     assert "alternating" in stuck(failing)
     assert "alternating" in stuck([done("write", "1", failed=True), done("read", "2")] * 3)
     assert not stuck([done("a", "1"), done("b", "2")] * 3)
+
+
+def test_other_calls_that_are_refused_in_the_same_words_are_stuck() -> None:
+    refused = [done(f"write {number}", "no_hash", failed=True) for number in range(4)]
+    assert not stuck(refused[:3])
+    assert "in the same way" in stuck(refused)
+    assert not stuck([done(f"run {number}", "ok") for number in range(8)])

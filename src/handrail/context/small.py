@@ -50,6 +50,7 @@ SOURCE = re.compile(r"\.(py|js|ts|mjs|cjs|go|rs|c|h|cpp|java|rb|sh|json|toml|txt
 
 FILE_NAME = re.compile(r"(?<![\w@/.~-])[\w-][\w./-]*\.\w{1,8}(?![\w/])")
 MOST_NAMED = 20
+MOST_IN_PLAY = 2
 MOST_INTENTS = 100
 
 
@@ -123,6 +124,19 @@ def named_files(words: str, workspace: Workspace) -> list[str]:
             if place.inside and place.absolute.is_file():
                 found.append(name)
     return found
+
+
+def files_in_play(words: str, seen: Collection[str], workspace: Workspace) -> list[str]:
+    """What a small model is shown with a message: the files it names, or those that `fix it` can be about.
+
+    `seen` are those that it was shown, the latest last.
+    """
+    if found := named_files(words, workspace):
+        return found
+    if not wants_change(words, []):
+        return []
+    small = {entry.path for entry in source_files(workspace) if entry.size <= LARGEST_WRITTEN}
+    return [path for path in seen if path in small][-MOST_IN_PLAY:]
 
 
 def file_list(workspace: Workspace) -> str:

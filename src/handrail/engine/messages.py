@@ -70,9 +70,9 @@ class Messages(NamedTuple):
         cap = shown_characters(can.context_window, most=ATTACHED_CAP, share=3)
         also: Sequence[str] = ()
         if can.one_action:
-            from handrail.context.small import named_files
+            from handrail.context.small import files_in_play
 
-            also = named_files(command.text, self.workspace)
+            also = files_in_play(command.text, state.files.files, self.workspace)
         named = "" if command.suggested else command.text
         attached = attach_mentions(named, self.workspace, cap, command.images, also)
         again_cap = shown_characters(can.context_window, most=AGAIN_CAP, share=6)
