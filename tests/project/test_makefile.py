@@ -1,6 +1,7 @@
 """What `make run` hands to the program."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -84,3 +85,33 @@ def test_without_a_task_the_conversation_opens_in_the_workspace(project: Path, t
     shop.mkdir()
     assert made(project) == ([], str(project))
     assert made(project, f"WORKSPACE={shop}") == ([], str(shop))
+
+
+@pytest.mark.parametrize(
+    "named", [".venv/bin/handrail", "./.venv/bin/handrail", "{project}/.venv/bin/handrail", "handrail"]
+)
+@pytest.mark.parametrize("example", ["examples/agents/try", "examples/try"])
+def test_an_example_runs_with_a_program_named_by_a_path_or_found(
+    project: Path, named: str, example: str
+) -> None:
+    done = subprocess.run(
+        [example, named.format(project=project)],
+        cwd=project,
+        env=os.environ
+        | {"PATH": f"{project}/.venv/bin:{os.environ['PATH']}", "TASK": "fix it", "QUESTION": "why?"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    arguments, folder = json.loads(done.stdout.splitlines()[-1])
+    assert (arguments[-1], Path(folder).parent) in [
+        ("@report why?", project / ".try"),
+        ("fix it", project / ".try"),
+    ]
+    missing = subprocess.run(
+        [example, "bin/none"], cwd=project, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert missing.returncode == 2
+    assert "There is no program bin/none." in missing.stderr
