@@ -67,7 +67,6 @@ def problems(folders: AgentFolders, slug: str = "small") -> list[str]:
         ('kind = "ask"', 'kind = "ask"\ntakes = ["ask"]', 9, "ask takes itself"),
         ('kind = "ask"', 'kind = "ask"\ntakes = ["asks"]', 9, "there is no stage 'asks'"),
         ('kind = "ask"', f'kind = "ask"\n{GATE}', 9, "nothing repairs ask"),
-        ('kind = "ask"', 'kind = "ask"\nbudget = { tokens = 30_000 }', 9, "more tokens than the whole run"),
         (
             'kind = "ask"',
             'kind = "ask"\ngates = [{ check = "not_emty", field = "topics" }]',

@@ -164,14 +164,30 @@ async def test_quotes_that_stay_wrong_end_the_run_and_write_nothing(tmp_path: Pa
 
 
 @pytest.mark.promise("AGENT-1")
-async def test_a_budget_that_is_reached_keeps_what_was_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tokens", "lower", "of", "more"),
+    [
+        (
+            "6_000",
+            "300",
+            "the stage draft",
+            "raise tokens of the budget of draft in the agent.toml of report.",
+        ),
+        ("12_000", "700", "the run of report", "raise tokens of [budget] in the agent.toml of report."),
+    ],
+)
+async def test_a_budget_that_is_reached_keeps_what_was_done_and_says_what_to_raise(
+    tmp_path: Path, tokens: str, lower: str, of: str, more: str
+) -> None:
+    """That of a stage may be above that of the run: the smaller one counts."""
     file = demo(tmp_path) / "agents/report/agent.toml"
-    file.write_text(file.read_text().replace("tokens = 6_000", "tokens = 300"))
+    file.write_text(file.read_text().replace(f"tokens = {tokens}", f"tokens = {lower}"))
     async with conversation(tmp_path, answers(), mode="edit", trust=True) as talk:
         await talk.turn(f"@report {QUESTION}")
         done = await talk.turn("1")
         assert done.reason == "budget"
-        assert "budget of the stage draft" in done.detail
+        assert f"budget of {of}" in done.detail
+        assert done.detail.endswith(more)
         assert len(talk.requests) == 1
         (failed,) = talk.all(RunFailed)
         assert "When a crossing is cancelled by us" in failed.summary

@@ -65,6 +65,8 @@ class Share(NamedTuple):
     budget: Budget
     tokens: int
     usd: float
+    written: str = ""
+    """Where the budget is written down, for whom it is not enough."""
 
 
 class Afforded(NamedTuple):
@@ -79,9 +81,11 @@ def shares(run: RunState, pipeline: Budget, stage: Budget) -> list[Share]:
     """The budgets that hold for the stage that is open, with what the whole run has spent of them."""
     name = run.open.stage if run.open else ""
     of_stage = run.of_stage(name)
+    file = f"in the agent.toml of {run.pipeline}" if run.sha256 else ""
+    own, whole = (f"of {each} {file}" if file else "" for each in (f"the budget of {name}", "[budget]"))
     return [
-        Share(f"the stage {name}", stage, of_stage.tokens, of_stage.usd),
-        Share(f"the run of {run.pipeline}", pipeline, run.tokens(), run.usd()),
+        Share(f"the stage {name}", stage, of_stage.tokens, of_stage.usd, own),
+        Share(f"the run of {run.pipeline}", pipeline, run.tokens(), run.usd(), whole),
     ]
 
 
@@ -91,10 +95,11 @@ def afford(request: Request, budgets: Sequence[Share], price: Price) -> Afforded
     if not budgets:
         return Afforded(request)
     asked, output = most_tokens(request), request.max_output_tokens
+    least = min(LEAST_OUTPUT, output)
     for share in budgets:
         output = min(output, _output(share, asked, output, price))
-        if output < min(LEAST_OUTPUT, request.max_output_tokens):
-            raise BudgetReached(_told(share))
+        if output < least:
+            raise BudgetReached(_told(share, asked + least))
     most = Usage(input_tokens=asked, output_tokens=output)
     return Afforded(request.changed(max_output_tokens=output), asked + output, price(most) or 0.0)
 
@@ -118,8 +123,10 @@ def _output(share: Share, asked: int, wished: int, price: Price) -> int:
     return low
 
 
-def _told(share: Share) -> str:
+def _told(share: Share, least: int) -> str:
     tokens, usd = share.budget
+    key = "tokens" if tokens is not None and share.tokens + least > tokens else "usd"
+    more = f" To let a run do more, raise {key} {share.written}." if share.written else ""
     told = []
     if tokens is not None:
         told.append(f"{share.tokens:,} of {tokens:,} tokens")
@@ -127,5 +134,5 @@ def _told(share: Share) -> str:
         told.append(f"${share.usd:.2f} of ${usd:.2f}")
     return (
         f"The next request could pass the budget of {share.name}, of which {' and '.join(told)} are spent."
-        " It was not sent; what was done is kept."
+        f" It was not sent; what was done is kept.{more}"
     )

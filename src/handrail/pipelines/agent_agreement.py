@@ -1,4 +1,4 @@
-"""Whether the parts of a definition agree with one another: names, ranges, references, budgets."""
+"""Whether the parts of a definition agree with one another: names, ranges, references."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,6 @@ def agree(said: AgentFile, stages: Sequence[Stage], problems: Problems) -> None:
     for at, entry in enumerate(said.stages):
         _stage(at, entry, said, problems)
         _taken(at, stages[at].takes, names, problems)
-        _budget(at, entry, said, problems)
     _pauses(said, names, problems)
     _repairs(said, names, problems)
     _keeps(said, names, problems)
@@ -64,18 +63,6 @@ def _taken(at: int, takes: Sequence[str], names: Sequence[str], problems: Proble
             )
         elif each not in (*names[:at], KEPT):
             problems.add(("stages", at, "takes"), Named("stage", names[:at]).unknown(each))
-
-
-def _budget(at: int, entry: StageEntry, said: AgentFile, problems: Problems) -> None:
-    own, whole = entry.budget, said.budget
-    if own is None:
-        return
-    if own.tokens and own.tokens > whole.tokens:
-        problems.add(
-            ("stages", at, "budget"), f"{entry.name} may use more tokens than the whole run; lower it"
-        )
-    if own.usd and whole.usd and own.usd > whole.usd:
-        problems.add(("stages", at, "budget"), f"{entry.name} may cost more than the whole run; lower it")
 
 
 def _pauses(said: AgentFile, names: Sequence[str], problems: Problems) -> None:

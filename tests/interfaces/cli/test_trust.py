@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.cli.program import run, script, terminal
+from tests.pipelines.agents import SMALL, agent
 
 pytestmark = pytest.mark.usefixtures("no_server")
 
@@ -63,3 +64,12 @@ def test_a_no_trusts_nothing_and_nobody_is_asked_without_a_terminal(brings: Path
 def test_a_folder_that_brings_nothing_needs_no_trust(tmp_path: Path) -> None:
     done = run("trust", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "Nothing in this workspace needs to be trusted.\n")
+
+
+def test_an_agent_whose_file_is_wrong_is_said_to_be_no_matter_of_trust(tmp_path: Path) -> None:
+    agent(tmp_path, "broken", SMALL.replace('kind = "ask"', 'kind = "ask"\nmodle = "fast"'))
+    done = run("trust", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "The agent broken cannot be trusted, because its file is wrong:\n" in done.stdout
+    assert "agents/broken/agent.toml:9: unknown key 'modle'" in done.stdout
+    assert "Nothing in this workspace" not in done.stdout

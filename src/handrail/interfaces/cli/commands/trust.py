@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from handrail.pipelines.load import Trust
 
 NOBODY_ASKED = 3
+WRONG = 1
 
 
 @click.command()
@@ -42,13 +43,17 @@ def command(revoking: bool, **given: Any) -> int:
         )
         return 0
     loaded = load_settings(places, workspace, environ=os.environ)
-    agents = untrusted_agents(places, workspace)
+    agents, wrong = untrusted_agents(places, workspace)
+    for text in wrong:
+        print(clean(text))
     if loaded.trust == "trusted" and not agents:
         print("The settings of this workspace are trusted. `handrail trust --revoke` ends that.")
-        return 0
+        return WRONG if wrong else 0
     if not loaded.ignored and not agents:
-        print("Nothing in this workspace needs to be trusted.")
-        return 0
+        print(
+            "Nothing else needs to be trusted." if wrong else "Nothing in this workspace needs to be trusted."
+        )
+        return WRONG if wrong else 0
     if loaded.ignored:
         show(loaded)
     show_agents(agents, places, workspace)
@@ -62,21 +67,21 @@ class Untrusted(NamedTuple):
     trust: "Trust"
 
 
-def untrusted_agents(places: "Places", workspace: Path) -> list[Untrusted]:
-    """Those of the workspace; what is wrong with one that cannot be used at all is told."""
+def untrusted_agents(places: "Places", workspace: Path) -> tuple[list[Untrusted], list[str]]:
+    """Those of the workspace, and what is wrong with those that cannot be used at all."""
     from handrail.pipelines.load import AgentFolders
 
-    folders, found = AgentFolders(places, workspace), []
+    folders, found, wrong = AgentFolders(places, workspace), list[Untrusted](), list[str]()
     for each in folders.all():
         if each.where == "yours":
             continue
         try:
             agent = folders.load(each)
         except ConfigProblem as problem:
-            print(f"Left out: {clean(str(problem))}")
+            wrong.append(f"The agent {each.slug} cannot be trusted, because its file is wrong:\n{problem}")
             continue
         found.append(Untrusted(agent, folders.trust(agent)))
-    return [each for each in found if each.trust != "trusted"]
+    return [each for each in found if each.trust != "trusted"], wrong
 
 
 def show_agents(agents: list[Untrusted], places: "Places", workspace: Path) -> None:
