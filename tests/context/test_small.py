@@ -52,6 +52,7 @@ def test_a_change_that_names_no_file_is_about_those_that_were_shown_last(workspa
     assert files_in_play("fix tax.py", seen, workspace) == ["tax.py"]
     assert files_in_play("why is that?", seen, workspace) == []
     assert files_in_play("fix it", [], workspace) == []
+    assert small_prompt(workspace, (), "fix it", seen, checked=False).writable == ("cart.py",)
 
 
 def offered(workspace: Workspace, words: str, *seen: str) -> list[str]:

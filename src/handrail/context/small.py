@@ -67,7 +67,8 @@ def small_prompt(
     """The prompt for a model that takes one action at a time; with a check, tests cannot be written.
 
     Small models choose badly, so that code leaves little to choose: a question changes nothing, a file that
-    was shown is not read again, and where the user names files these are the ones to write.
+    was shown is not read again, and where the user names files these are the ones to write, else those that
+    were shown last.
     """
     entries = source_files(workspace)
     paths = [entry.path for entry in entries]
@@ -77,6 +78,8 @@ def small_prompt(
         writable = [path for path in writable if not IS_TEST.search(path)]
     elif named:
         writable = [name for name in named if name in writable or name not in paths]
+    elif in_play := [path for path in files_in_play(words, seen, workspace) if not IS_TEST.search(path)]:
+        writable = in_play
     readable = [path for path in paths if path not in seen]
     left = {
         "write": bool(writable) and (checked or wants_change(words, named)),

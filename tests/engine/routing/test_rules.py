@@ -20,6 +20,7 @@ ONLY_ASKED = [
     "what does this do?\n```sh\nrm -rf build\nadd everything\n```",
     "> please delete the file\nwhat did she mean by that?",
     "is it safe to remove it?",
+    "would you mind explaining it?",
     "whats the fastest way to sort a list",
     "put simply, what does cart.py do",
     "run me through cart.py",
@@ -46,6 +47,8 @@ NOT_SURELY_WORK = [
     "stop me if I'm wrong, but is this a race",
     "set up in CI: how is it done",
     "rename total to grand_total, is that a good idea",
+    "explain how to build and run the tests",
+    "describe what I have to do to set up and run it",
 ]
 WORK = [
     "update dependencies",
@@ -56,6 +59,9 @@ WORK = [
     "format cart.py",
     "set the timeout to 5, which is enough",
     "the test is flaky. fix it",
+    "would you mind adding a docstring to total?",
+    "do you mind removing the cache?",
+    "would you mind running the tests",
     "Fix the bug in cart.py",
     "please could you add a test?",
     "I want you to remove the cache",
@@ -66,6 +72,8 @@ WORK = [
     "refactor parse() but don't edit the tests",
 ]
 UNDECIDED = [
+    "explain cart.py and add a docstring",
+    "summarise the module, then write a test for it",
     "",
     "42",
     "yes",

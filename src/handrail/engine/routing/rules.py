@@ -8,6 +8,7 @@ import re
 from typing import Literal, NamedTuple
 
 from handrail.engine.routing.words import (
+    ALSO_DONE,
     ALSO_WORK,
     ASK,
     ASKED_LATER,
@@ -20,10 +21,12 @@ from handrail.engine.routing.words import (
     LEAD,
     LOOK,
     LOOKED_AT,
+    MIND,
     NOUN,
     QUOTED,
     TASK_VERB,
     TASK_WORD,
+    TELL,
     TOLD,
     TROUBLE,
     VAGUE,
@@ -93,6 +96,10 @@ def _sign_of_sentence(sentence: str) -> Sign:
     asks = sentence.endswith("?")
     if task := _task_sign(wanted, word):
         return task
+    if verb := _minded(sentence):
+        return Sign("work", sure=True, why=f"it asks to {verb}")
+    if (also := ALSO_DONE.match(wanted)) and word in TELL and also[1] in WORK:
+        return Sign("work", sure=False, why=f"it asks to {word}, and to {also[1]}")
     if word in ASK or (asks and word not in WORK) or (asks and not polite):
         return _asked(wanted, word)
     if word in WORK:
@@ -105,6 +112,13 @@ def _sign_of_sentence(sentence: str) -> Sign:
     if re.split(r"\W", sentence)[0] in GREET and len(sentence.split()) <= FEW_WORDS:
         return Sign("greet", sure=True, why="it is a greeting or thanks")
     return Sign("", sure=False, why="its words do not say what is wanted")
+
+
+def _minded(sentence: str) -> str:
+    """The verb of `would you mind adding ...`; empty where there is none that wants something done."""
+    found = MIND.match(sentence)
+    forms = (found[1], f"{found[1]}e", found[1][:-1]) if found else ()
+    return next((form for form in forms if form in WORK), "")
 
 
 def _without_lead(sentence: str) -> tuple[str, bool]:

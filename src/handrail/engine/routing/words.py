@@ -26,6 +26,8 @@ ASK = _listed("""
     summarize compare outline clarify define elaborate walk recap
 """)
 """Words that begin a sentence which wants an answer."""
+TELL = _listed("explain describe summarise summarize outline compare walk recap")
+"""Verbs of those that can be followed by another wish."""
 LOOK = _listed("""
     show list find look check see review analyse analyze inspect search read give count
 """)
@@ -99,6 +101,12 @@ ASKED_LATER = re.compile(
     r"(?:what|what's|why|how|is|isn't|are|does|doesn't|did|should|which\sone|explain)\b"
 )
 """A question behind a comma."""
+MIND = re.compile(r"^(?:would|do)\syou\smind\s([a-z]+?)ing\b")
+"""`would you mind adding` asks to add."""
+ALSO_DONE = re.compile(
+    r"^(?!.*\b(?:how|what|why|where|whether|if)\b).*(?:\band\b|\bthen\b|;)\s(?:then\s|also\s)*([a-z]+)\s\w"
+)
+"""Something told, and then something done."""
 WHETHER = re.compile(r"^(?:can|could|would|will)\swe\b")
 """A request, or the question whether it can be done."""
 FENCED = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from handrail.models.connections import EMBEDDED
 from handrail.models.embedded.files import DEFAULT, ModelFile, find_file
 
-INSTALL = "pip install 'handrail[embedded]'"
+INSTALL = "`pip install '.[embedded]'` in your clone of Handrail"
 FETCH = "handrail model fetch"
 
 
@@ -21,7 +21,7 @@ class Offer(NamedTuple):
 
 def find_embedded(environment: Mapping[str, str], file: ModelFile = DEFAULT) -> Offer:
     """The embedded model as it could be used here. Nothing is read but the names of files."""
-    steps = [] if has_runtime() else [f"`{INSTALL}`"]
+    steps = [] if has_runtime() else [INSTALL]
     if find_file(file, environment) is None:
         steps.append(f"`{FETCH}` (a download of {file.size / 1e9:.1f} GB, once)")
     return Offer(ready=not steps, reference=f"{EMBEDDED}/{file.model}", advice=", then ".join(steps))

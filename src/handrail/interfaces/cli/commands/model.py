@@ -7,6 +7,7 @@ import click
 
 from handrail.interfaces.cli.opening import opened
 from handrail.interfaces.cli.options import options_for, workspace_option
+from handrail.protocol.errors import UsageProblem
 
 
 @click.command()
@@ -50,11 +51,15 @@ def fetch(*, yes: bool) -> int:
 
     folder = models_folder(os.environ)
     path = find_file(DEFAULT, os.environ)
+    if path is None and not has_runtime():
+        raise UsageProblem(
+            f"Nothing was downloaded: the library that runs the model is missing. First {INSTALL}."
+        )
     if path is None and not may_download(DEFAULT, yes=yes):
         return 1
     if path is None or path.parent == folder:
         path = anyio.run(fetch_shown, DEFAULT, folder)
     print(f"embedded/{DEFAULT.model} is here: {path}")
     if not has_runtime():
-        print(f"To run it, install the library for it: {INSTALL}")
+        print(f"The library that runs it is missing: {INSTALL}.")
     return 0
