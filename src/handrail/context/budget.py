@@ -55,20 +55,16 @@ def request_tokens(request: Request) -> int:
 
 
 def most_tokens(request: Request) -> int:
-    """What a request will hardly pass, whatever language it is in."""
+    """What a request will hardly pass, whatever is in it."""
+    from handrail.context.token_bound import most_text_tokens
+
     texts = [request.system, str(request.output_schema or "")]
     texts += [f"{tool.name}{tool.description}{tool.schema}" for tool in request.tools]
     for message in request.messages:
         texts.append(message.text if hasattr(message, "text") else message.content)
         texts.append(str(getattr(message, "calls", "")))
     images = sum(image.tokens for message in request.messages for image in _images(message))
-    return images + sum(map(_most, texts)) + PER_MESSAGE * (len(request.messages) + 1)
-
-
-def _most(text: str) -> int:
-    plain = sum(map(str.isascii, text))
-    other = len(text.encode(errors="replace")) - plain
-    return int(plain / BYTES_PER_TOKEN + other / 2) + 1
+    return images + sum(map(most_text_tokens, texts)) + PER_MESSAGE * (len(request.messages) + 1)
 
 
 def _words(request: Request) -> int:

@@ -100,8 +100,15 @@ def afford(request: Request, budgets: Sequence[Share], price: Price) -> Afforded
         output = min(output, _output(share, asked, output, price))
         if output < least:
             raise BudgetReached(_told(share, asked + least))
-    most = Usage(input_tokens=asked, output_tokens=output)
-    return Afforded(request.changed(max_output_tokens=output), asked + output, price(most) or 0.0)
+    most = _most_usd(price, asked, output) or 0.0
+    return Afforded(request.changed(max_output_tokens=output), asked + output, most)
+
+
+def _most_usd(price: Price, asked: int, output: int) -> float | None:
+    """Some providers take more for what they keep for the next request, and may keep all of it."""
+    plain = price(Usage(input_tokens=asked, output_tokens=output))
+    kept = price(Usage(input_tokens=asked, output_tokens=output, cache_write_tokens=asked))
+    return plain if plain is None or kept is None else max(plain, kept)
 
 
 def _output(share: Share, asked: int, wished: int, price: Price) -> int:
@@ -112,7 +119,7 @@ def _output(share: Share, asked: int, wished: int, price: Price) -> int:
         return most
 
     def fits(output: int) -> bool:
-        return share.usd + (price(Usage(input_tokens=asked, output_tokens=output)) or 0.0) <= usd
+        return share.usd + (_most_usd(price, asked, output) or 0.0) <= usd
 
     if most < 0 or not fits(0):
         return -1

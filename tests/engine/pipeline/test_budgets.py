@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.context.budget import most_tokens
 from handrail.engine.limits import NO_BUDGET, Budget, Share, afford
 from handrail.models.base import Request, UserTurn
 from handrail.protocol.commands import Compact, SendMessage
@@ -199,6 +200,19 @@ def test_an_answer_may_be_no_longer_than_can_be_paid_for() -> None:
     assert afforded.usd == pytest.approx(0.6)
     with pytest.raises(BudgetReached, match=r"\$0.90 of \$1.00"):
         afford(request("hi"), [rest._replace(usd=0.9)], price)
+
+
+@pytest.mark.promise("RUN-7")
+def test_what_a_provider_takes_for_keeping_the_question_counts() -> None:
+    def price(usage: Usage) -> float:
+        return (usage.input_tokens + usage.cache_write_tokens / 4) / 1_000
+
+    asked = most_tokens(request("hi"))
+    rest = Share("the run", Budget(usd=asked * 1.2 / 1_000), tokens=0, usd=0.0)
+    with pytest.raises(BudgetReached):
+        afford(request("hi"), [rest], price)
+    enough = rest._replace(budget=Budget(usd=asked * 1.3 / 1_000))
+    assert afford(request("hi"), [enough], price).usd == pytest.approx(asked * 1.25 / 1_000)
 
 
 def test_without_a_budget_a_request_is_sent_as_it_is() -> None:
