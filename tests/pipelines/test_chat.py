@@ -81,6 +81,13 @@ async def test_a_question_about_code_is_planned_loaded_and_answered_in_two_reque
         assert len(talk.requests) == 2
         stages = [event.stage for event in talk.all(StageStarted)]
         assert stages == ["look", "plan", "load", "answer"]
+        # Nothing is to be applied, so that stage is not counted.
+        assert [(event.number, event.of) for event in talk.all(StageStarted)] == [
+            (1, 4),
+            (2, 4),
+            (3, 4),
+            (4, 4),
+        ]
         asked = words(talk.requests[1])
         assert f"### cart.py [hash: {hash_of(CART)}" in asked
         assert "return sum(items)" in asked
@@ -335,7 +342,9 @@ async def test_a_small_model_reads_and_answers_in_a_chat_and_can_do_nothing_else
         await talk.send(SendMessage(text=text, route=route))
         assert (await talk.until(TurnFinished)).reason == "answered"
         assert [event.status for event in talk.all(ToolFinished)] == ["refused", "refused", "ok"]
-        assert [event.stage for event in talk.all(StageStarted)] == ["answer"]
+        assert [(event.stage, event.number, event.of) for event in talk.all(StageStarted)] == [
+            ("answer", 1, 1)
+        ]
         assert set(small.requests[0].actions or ()) <= {"read"}
         assert not talk.all(ChangeApplied)
     assert [path.name for path in cart.iterdir()] == ["cart.py"]

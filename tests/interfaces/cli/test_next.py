@@ -37,7 +37,7 @@ def test_next_steps_are_numbered_and_sent(tmp_path: Path) -> None:
         talk.expect("In the reader.")
         talk.expect("Add it")
         talk.expect("1 command: /run shows it")
-        talk.expect("/next 1 to /next 2 says one of them")
+        talk.expect("/next says the first, /next 2 the second")
         talk.type("/next 3" + ENTER)
         talk.expect("a number from 1 to 2")
         talk.type("/next 2" + ENTER)

@@ -2,7 +2,7 @@
 
 import copy
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -86,18 +86,21 @@ def begun(
         kept=dict(kept),
     )
     first = pipeline.first(skips)
-    return [started, _started(run_id, pipeline, first, first.prompt)]
+    return [started, _started(run_id, pipeline, first, first.prompt, skips)]
 
 
-def _started(run_id: str, pipeline: Pipeline, stage: Stage, told: str) -> StageStarted:
+def _started(
+    run_id: str, pipeline: Pipeline, stage: Stage, told: str, skips: Collection[str]
+) -> StageStarted:
+    walked = [each for each in pipeline.stages if each.name not in skips]
     return StageStarted(
         run_id=run_id,
         stage_id=new_id("st"),
         stage=stage.name,
         kind=stage.kind,
         text=told if stage.kind in TALKS else "",
-        number=pipeline.stages.index(stage) + 1,
-        of=len(pipeline.stages),
+        number=walked.index(stage) + 1,
+        of=len(walked),
     )
 
 
@@ -167,7 +170,7 @@ class Walker:
             says = self._catalogue.words.get(stage.says)
             with failing(f"What {stage.name} is told"):
                 told = told_to_conversation(stage, self._run, self._outputs, says)
-            self._note(_started(self._run.run_id, self._pipeline, stage, told))
+            self._note(_started(self._run.run_id, self._pipeline, stage, told, self._run.skips))
         self._commit()
         done = await self._performer.perform(stage, self._run, self._outputs)
         self._run = self._folded()

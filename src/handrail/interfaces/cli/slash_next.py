@@ -28,5 +28,6 @@ async def say_next(talk: "Conversation", argument: str) -> None:
 
 def offered(count: int, width: int) -> list[Line]:
     """That an answer has next steps, and how to say one."""
-    ways = "/next says it" if count == 1 else f"/next 1 to /next {count} says one of them"
+    up_to = f", up to /next {count}" if count > 2 else ""
+    ways = "/next says it" if count == 1 else f"/next says the first, /next 2 the second{up_to}"
     return note("next", ways, width)
