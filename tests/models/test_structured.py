@@ -157,8 +157,10 @@ QUOTED = (
     ],
 )
 def test_what_an_answer_quotes_is_not_done_and_not_offered(text: str, changing: bool) -> None:
-    _, reader = read(text, random.Random(8), changing=changing)
-    assert reader.end("stop").value is None
+    shown, reader = read(text, random.Random(8), changing=changing)
+    whole = reader.end("stop")
+    assert whole.value is None
+    assert whole.text == (shown if text.startswith("{") else text)
 
 
 def test_what_is_not_known_of_a_change_is_left_for_whoever_makes_it_to_refuse() -> None:

@@ -30,6 +30,7 @@ COURTESY = re.compile(
 )
 """Words that can neither deny nor quote what they stand around."""
 LONGEST_COURTESY = 200
+BROKEN = "around its JSON object stands what seems to be a part of it: perhaps a quote is not escaped"
 WRAPPER = ("<response>", "</response>")
 THINKING = ("<think>", "</think>")
 THOUGHT = re.compile(rf"\s*{THINKING[0]}")
@@ -137,7 +138,7 @@ def _among(text: str, value: dict[str, Any], how: ReadAs, start: int, end: int) 
     if "{" in before or "{" in after:
         return Read(None, "unreadable", "it holds more than one JSON object")
     if before.endswith("[") or after.startswith(GOES_ON) or DEBRIS.search(before) or DEBRIS.search(after):
-        return Read(None, "unreadable", "around its JSON object stands what seems to be a part of it")
+        return Read(None, "unreadable", BROKEN)
     return Read(value, how, around=f"{before} {after}".strip())
 
 

@@ -224,7 +224,8 @@ class StructuredReader:
         return (shown,) if all(text in shown for text in texts) else (shown.rstrip("\n"), words)
 
     def _unread(self, written: str, *problems: str) -> Structured:
-        return Structured(None, self.shown or written, problems)
+        words = written.lstrip() if self._prose else self.shown or written
+        return Structured(None, words, problems)
 
 
 def only_said(answer: StructuredAnswer) -> StructuredAnswer:

@@ -18,7 +18,7 @@ def read_arguments(call: ToolCall, kind: type[Arguments]) -> Arguments:
         message = "The answer was cut off, so nothing of it was done. Send the calls again, in smaller parts."
         raise ToolRefused(ToolError(tool=call.name, reason="truncated", message=message))
     if call.problem:
-        raise _refused(call, f"The arguments could not be read: {call.problem}")
+        raise _refused(call, f"The arguments could not be read: {call.problem}.")
     given = {name: value for name, value in call.arguments.items() if value is not None}
     if not _is_text(given):
         raise _refused(call, "The arguments hold characters that are no text (NUL or half a surrogate pair).")
