@@ -40,11 +40,46 @@ def quotes(*said: str) -> Output:
         ([""], "at least 12 are wanted"),
         ([], "every claim needs one"),
         (["Nobody knows why.", "Everybody knows."], "Quote 2 stands in no passage"),
+        (["------------------------"], "has 0 letters and digits"),
+        (["| --- | --- | --- | --- |"], "has 0 letters and digits"),
     ],
 )
 def test_a_quote_passes_only_where_it_stands_in_a_passage(said: list[str], wrong: str) -> None:
     issues = verdict("quotes_match", quotes(*said), field="findings.quote", passages="gather.passages")
     assert (wrong in issues[0]) if wrong else not issues
+
+
+@pytest.mark.promise("AGENT-8")
+def test_an_item_without_a_quote_does_not_pass() -> None:
+    output = {"findings": [{"claim": "made up"}, {"claim": "x", "quote": "Costs rose by 3 %."}]}
+    (issue,) = verdict("quotes_match", output, field="findings.quote", passages="gather.passages")
+    assert issue.startswith("Quote 1 has 0 letters and digits")
+
+
+@pytest.mark.promise("AGENT-8")
+@pytest.mark.parametrize("output", [{"findings": []}, {"findings": ["made up"]}, {}])
+def test_where_there_is_no_claim_nothing_rests(output: Output) -> None:
+    assert verdict("claims_rest", output, field="findings")
+
+
+@pytest.mark.promise("AGENT-8")
+def test_only_as_much_is_looked_at_as_can_be_told() -> None:
+    """With the nearest sentence of each among all, letter by letter, this took hours."""
+    words = [f"word{number}" for number in range(2_000)]
+    said = [" ".join(words[at : at + 20]) for at in range(0, 2_000, 20)]
+    outputs = {"gather": {"passages": [{"text": ". ".join(said)}] * 50}}
+    findings = [{"claim": said[9], "quote": f"{said[9][:60]} or {number}"} for number in range(20_000)]
+    checks: list[tuple[str, str, dict[str, int]]] = [
+        ("quotes_match", "findings.quote", {}),
+        ("claims_rest", "findings", {"percent": 90}),
+    ]
+    for check, field, more in checks:
+        known = CHECKS[check]
+        options = known.options.model_validate({"field": field, "passages": "gather.passages"} | more)
+        found = known.make(options)({"findings": findings}, outputs)
+        assert isinstance(found, Failed)
+        assert len(found.issues) == 8
+        assert all(said[9] in issue for issue in found.issues)
 
 
 @pytest.mark.parametrize(

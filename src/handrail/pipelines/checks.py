@@ -1,8 +1,8 @@
 """Checks that agents in folders can name as gates: pure functions of outputs."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
-from typing import Annotated, Any
+from itertools import islice
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -25,6 +25,10 @@ ISSUES = 8
 SHOWN = 160
 MOST_COMPARED = 400
 """Sentences that are looked at for what a wrong quote may have meant."""
+LONGEST = 400
+"""Characters of a sentence that is named for it."""
+NEAR = 0.4
+"""How many of the words of a wrong quote a sentence has to hold, to be what it may have meant."""
 
 
 class OfField(Value):
@@ -44,7 +48,7 @@ class OfQuotes(Value):
     passages: Passages
     """Where they have to stand, such as `gather.passages`."""
     least: Annotated[int, Field(ge=1, le=1_000)] = 12
-    """Characters that a quote must have: of less anything would be an exact match."""
+    """Letters and digits that a quote must have: of less anything would be an exact match."""
 
 
 class OfClaims(Value):
@@ -103,63 +107,101 @@ def found(options: OfField) -> Check:
 def quotes_match(options: OfQuotes) -> Check:
     def check(output: Output, outputs: Outputs) -> Verdict:
         passages = [squeezed(text) for text in _texts(looked_up(outputs, options.passages))]
-        quotes = [squeezed(quote) for quote in within(output, options.field.split("."))]
+        quotes = _quotes(output, options.field)
         if not quotes:
             return Failed((f"There is no quote in {options.field}; every claim needs one.",))
-        issues = [
-            issue
-            for number, quote in enumerate(quotes, 1)
-            if (issue := _unmatched(number, quote, passages, options.least))
-        ]
-        return Failed(tuple(issues[:ISSUES])) if issues else Passed()
+        sentences = _sentences(passages)
+        wrong = (_unmatched(number, each, passages, options.least) for number, each in enumerate(quotes, 1))
+        return _verdict(f"{issue}{_meant(quote, sentences)}" for issue, quote in filter(None, wrong))
 
     return check
 
 
 def claims_rest(options: OfClaims) -> Check:
     def check(output: Output, outputs: Outputs) -> Verdict:
-        items = [each for each in within(output, options.field.split(".")) if isinstance(each, dict)]
-        texts = _texts(looked_up(outputs, options.passages)) if options.passages else ()
-        sentences = [each for text in texts for each in _sentences(squeezed(text))][:MOST_COMPARED]
-        issues = [
-            _unrested(number, squeezed(item.get("claim", "")), sentences)
-            for number, item in enumerate(items, 1)
-            if _shared(str(item.get("claim", "")), str(item.get("quote", ""))) * 100 < options.percent
-        ]
-        return Failed(tuple(issues[:ISSUES])) if issues else Passed()
+        items = within(output, options.field.split("."))
+        if not items:
+            return Failed((f"There is no claim in {options.field}.",))
+        sentences = _sentences(map(squeezed, _texts(looked_up(outputs, options.passages))))
+        return _verdict(
+            _unrested(number, claim, stems, sentences)
+            for number, (claim, stems, quote) in enumerate(map(_claim, items), 1)
+            if _shared(stems, quote) * 100 < options.percent
+        )
 
     return check
 
 
-def _unrested(number: int, claim: str, sentences: list[str]) -> str:
-    best = max(sentences, key=lambda sentence: _shared(claim, sentence), default="")
-    better = f"The quote for it may be: {best!r}" if _shared(claim, best) else "Say what the quote says."
+def _verdict(issues: Iterable[str]) -> Verdict:
+    """The first of the issues; none of the others is looked for."""
+    found = tuple(islice(issues, ISSUES))
+    return Failed(found) if found else Passed()
+
+
+def _quotes(output: Output, field: str) -> list[str]:
+    """All quotes; an empty one for each item that has none."""
+    *path, name = field.split(".")
+    if not path:
+        return [squeezed(quote) for quote in within(output, [name])]
+    found = (within(item, [name]) for item in within(output, path) if isinstance(item, dict))
+    return [squeezed(quote) for quotes in found for quote in quotes or [""]]
+
+
+class Claim(NamedTuple):
+    text: str
+    stems: list[str]
+    """Of the words that say something."""
+    quote: str
+
+
+def _claim(item: object) -> Claim:
+    fields = item if isinstance(item, dict) else {}
+    text = squeezed(fields.get("claim", ""))
+    return Claim(text, stems_of(text), squeezed(fields.get("quote", "")))
+
+
+def _unrested(number: int, claim: str, stems: list[str], sentences: list[str]) -> str:
+    best = max(sentences, key=lambda sentence: _shared(stems, sentence), default="")
+    better = f"The quote for it may be: {best!r}" if _shared(stems, best) else "Say what the quote says."
     return f"Claim {number} says what its quote does not: {claim[:SHOWN]!r}. {better}"
 
 
-def _shared(claim: str, quote: str) -> float:
-    """How many of the words of a claim that say something are in its quote, from 0 to 1."""
-    stems = stems_of(claim)
+def _shared(stems: list[str], quote: str) -> float:
+    """How many of the words of a claim are in its quote, from 0 to 1."""
     words = [word.lower() for word in WORD.findall(quote)]
     held = sum(any(word.startswith(stem) for word in words) for stem in stems)
     return held / len(stems) if stems else 0.0
 
 
-def _unmatched(number: int, quote: str, passages: list[str], least: int) -> str:
-    if len(quote) < least:
-        return f"Quote {number} has {len(quote)} characters, at least {least} are wanted: {quote!r}"
+def _unmatched(number: int, quote: str, passages: list[str], least: int) -> tuple[str, str] | None:
+    """What is wrong with a quote, and the quote where another may be meant; None where all is well."""
+    if (count := sum(map(str.isalnum, quote))) < least:
+        short = f"Quote {number} has {count} letters and digits, at least {least} are wanted: "
+        return f"{short}{quote[:SHOWN]!r}", ""
     if any(quote in passage for passage in passages):
+        return None
+    return f"Quote {number} stands in no passage: {quote[:SHOWN]!r}.", quote[:SHOWN]
+
+
+def _meant(quote: str, sentences: list[str]) -> str:
+    """The sentence that holds most of a wrong quote's words."""
+    if not quote:
         return ""
-    sentences = [part for passage in passages for part in _sentences(passage)][:MOST_COMPARED]
-    near = get_close_matches(quote[:SHOWN], [each[:SHOWN] for each in sentences], n=1, cutoff=0.4)
-    meant = (
-        f" Copy a sentence as it stands, such as: {near[0]!r}" if near else " Copy a sentence as it stands."
-    )
-    return f"Quote {number} stands in no passage: {quote[:SHOWN]!r}.{meant}"
+    words = _words(quote)
+    best = max(sentences, key=lambda sentence: len(words & _words(sentence)), default="")
+    if words and len(words & _words(best)) >= NEAR * len(words):
+        return f" Copy a sentence as it stands, such as: {best!r}"
+    return " Copy a sentence as it stands."
 
 
-def _sentences(passage: str) -> Iterable[str]:
-    return (part.strip() for part in passage.replace(". ", ".\n").split("\n") if part.strip())
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in WORD.findall(text)}
+
+
+def _sentences(passages: Iterable[str]) -> list[str]:
+    """Of the passages, the first ones; of each what can be shown."""
+    parts = (part.strip() for passage in passages for part in passage.replace(". ", ".\n").split("\n"))
+    return [part[:LONGEST] for part in islice(filter(None, parts), MOST_COMPARED)]
 
 
 def _texts(passages: Iterable[Any]) -> Iterable[str]:

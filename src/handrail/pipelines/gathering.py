@@ -118,8 +118,13 @@ async def _spots(work: Work, question: str, files: Sequence[str]) -> list[Spot]:
 
 def stems_of(question: str) -> list[str]:
     """The words that say what is sought, without their endings."""
-    words = (word.lower() for word in WORD.findall(question))
-    return list(dict.fromkeys(_stem(word) for word in words if word not in COMMON))[:WORDS]
+    found: dict[str, None] = {}
+    for word in WORD.finditer(question):
+        if len(found) == WORDS:
+            break
+        if (small := word[0].lower()) not in COMMON:
+            found[_stem(small)] = None
+    return list(found)
 
 
 def _stem(word: str) -> str:

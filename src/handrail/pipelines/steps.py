@@ -1,6 +1,7 @@
 """Steps of code that agents in folders can name. What they do to the world are calls, through the gate."""
 
-from typing import Annotated, Any
+import re
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -10,6 +11,11 @@ from handrail.pipelines.gathering import MostCharacters, MostPassages, Pattern, 
 from handrail.pipelines.registered import Findings, Registered, Sources, Texts, looked_up
 from handrail.protocol.values import Value
 
+MARKUP = re.compile(
+    r"[\\`*\[\]<>~|@]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|:(?=//)|(?<=\bwww)\.", re.IGNORECASE
+)
+"""What means something in the middle of a line; addresses become links by themselves."""
+LINE_START = re.compile(r"^(\d*)([#+\-=.)])")
 UNSEEN = ("no_hash", "stale_file", "file_exists")
 
 
@@ -58,29 +64,32 @@ def gather(options: Gathering) -> Step:
 
 
 def cite(options: Citing) -> Step:
-    """A report in Markdown in which every claim has its quote and its source."""
+    """A report in Markdown in which every claim has its quote and its source; of theirs nothing is markup."""
 
     async def step(work: Work) -> Output:
-        passages = [each for each in looked_up(work.outputs, options.passages) if isinstance(each, dict)]
+        passages = [
+            (f"{each.get('path', '')}, lines {each.get('lines', '')}", squeezed(each.get("text", "")))
+            for each in looked_up(work.outputs, options.passages)
+        ]
         sources: list[str] = []
-        lines = [f"# {squeezed(options.title or work.question)}", ""]
+        lines = [f"# {as_text(options.title or work.question)}", ""]
         for finding in looked_up(work.outputs, options.findings):
             claim, quote = (squeezed(finding.get(name, "")) for name in ("claim", "quote"))
-            source = _source(quote, passages)
+            source = next((name for name, text in passages if quote and quote in text), "")
             if source and source not in sources:
                 sources.append(source)
-            mark = f" [{sources.index(source) + 1}]" if source else ""
-            lines += [f"- {claim}{mark}", f'  > "{quote}"', ""]
-        lines += ["## Sources", "", *(f"{number}. {source}" for number, source in enumerate(sources, 1))]
-        return {"report": "\n".join(lines) + "\n", "sources": sources}
+            mark = sources.index(source) + 1 if source else "no source"
+            lines += [f"- {as_text(claim)} [{mark}]", f'  > "{as_text(quote)}"', ""]
+        told = (f"{number}. {as_text(source)}" for number, source in enumerate(sources, 1))
+        return {"report": "\n".join([*lines, "## Sources", "", *told]) + "\n", "sources": sources}
 
     return step
 
 
-def _source(quote: str, passages: list[dict[str, Any]]) -> str:
-    """`path, lines 3-5` of the first passage that the quote stands in; empty where it stands in none."""
-    found = (each for each in passages if quote and quote in squeezed(each.get("text", "")))
-    return next((f"{each.get('path', '')}, lines {each.get('lines', '')}" for each in found), "")
+def as_text(said: object) -> str:
+    """Words of others in Markdown that shows them as they are: no link, no picture, no number of a source."""
+    escaped = MARKUP.sub(r"\\\g<0>", squeezed(said))
+    return LINE_START.sub(r"\1\\\2", escaped)
 
 
 def write_file(options: Writing) -> Step:
