@@ -4,6 +4,7 @@ import ipaddress
 import itertools
 import os
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ NO_SERVER = "".join(
     for name in ("ollama", "llamacpp", "lmstudio", "vllm")
 )
 """Settings under which no model answers on this machine, whatever runs on it."""
+SHARED_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 LOCAL_NAMES = {"localhost", "localhost.localdomain", ""}
 
 
@@ -55,6 +57,13 @@ def home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return folder
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """A folder that is quick also where a test forces thousands of writes to the disk, where there is one."""
+    with tempfile.TemporaryDirectory(dir=SHARED_MEMORY, prefix="handrail-test-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -44,17 +44,17 @@ def kills(folder: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.promise("CHG-24")
-def test_sets_that_are_killed_at_any_moment_are_all_old_or_all_new(tmp_path: Path) -> None:
-    root = tmp_path / "work"
+def test_sets_that_are_killed_at_any_moment_are_all_old_or_all_new(in_memory: Path) -> None:
+    root = in_memory / "work"
     (root / "deep").mkdir(parents=True)
     for path in FILES:
         (root / path).write_bytes(text_of(0, path))
     acknowledged = halfway = 0
-    for told in kills(tmp_path):
+    for told in kills(in_memory):
         acknowledged = int(told[-1]) if told else acknowledged
         each_file_is_whole(root)
-        halfway += is_halfway(tmp_path / "log")
-        session = opened(tmp_path / "log", root, "s_1")
+        halfway += is_halfway(in_memory / "log")
+        session = opened(in_memory / "log", root, "s_1")
         number = number_in(root)
         for path in FILES:
             assert (root / path).read_bytes() == text_of(number, path), "a set was applied in part"
@@ -68,8 +68,9 @@ def test_sets_that_are_killed_at_any_moment_are_all_old_or_all_new(tmp_path: Pat
         session.log.close()
     assert acknowledged > KILLS / 4, "too little was done to prove anything"
     assert halfway > KILLS / 10, "the kills hit too few moments that matter"
-    session = opened(tmp_path / "log", root, "s_1")
+    session = opened(in_memory / "log", root, "s_1")
     statuses = Counter(change.status for change in changes_of(session.log, "s_1"))
+    session.release()
     session.log.close()
     assert set(statuses) <= {"applied", "not applied"}
     assert statuses["applied"] == acknowledged
@@ -92,17 +93,18 @@ def each_file_is_whole(root: Path) -> None:
 
 
 @pytest.mark.promise("CHG-20")
-def test_no_update_of_two_racing_processes_and_of_a_user_is_lost(tmp_path: Path) -> None:
-    root = tmp_path / "work"
+def test_no_update_of_two_racing_processes_and_of_a_user_is_lost(in_memory: Path) -> None:
+    root = in_memory / "work"
     root.mkdir()
     for path in RACED:
         (root / path).write_bytes(b"")
-    processes = [racing(tmp_path, session) for session in ("s_1", "s_2")]
+    processes = [racing(in_memory, session) for session in ("s_1", "s_2")]
     outcomes, by_hand = user_beside(processes, root)
     assert set(outcomes) == {"applied", "stale_file"}, outcomes
     assert outcomes["applied"] == 2 * TIMES
-    session = opened(tmp_path / "log", root, "s_1")
+    session = opened(in_memory / "log", root, "s_1")
     made = [change for each in ("s_1", "s_2") for change in changes_of(session.log, each) if change.in_place]
+    session.release()
     session.log.close()
     for path in RACED:
         bases = Counter(
@@ -167,8 +169,8 @@ def git(root: Path, *words: str) -> str:
 
 
 @pytest.mark.promise("CHG-38")
-def test_the_users_git_is_the_same_bytes_before_and_after(tmp_path: Path) -> None:
-    root = tmp_path / "work"
+def test_the_users_git_is_the_same_bytes_before_and_after(in_memory: Path) -> None:
+    root = in_memory / "work"
     root.mkdir()
     git(root, "init", "-q")
     git(root, "config", "user.email", "someone@example.com")
@@ -182,7 +184,7 @@ def test_the_users_git_is_the_same_bytes_before_and_after(tmp_path: Path) -> Non
     (root / "staged").write_text("staged\n")
     git(root, "add", "staged")
     before = picture_of_git(root)
-    session = opened(tmp_path / "log", root, "s_1")
+    session = opened(in_memory / "log", root, "s_1")
     workspace = Workspace(root)
     first = apply(
         session,
@@ -201,6 +203,7 @@ def test_the_users_git_is_the_same_bytes_before_and_after(tmp_path: Path) -> Non
     change_set = back(plan)
     assert change_set
     apply(session, workspace, change_set, emptied=plan.emptied)
+    session.release()
     session.log.close()
     assert picture_of_git(root) == before
     assert git(root, "status", "--porcelain") == "M  staged\n"
