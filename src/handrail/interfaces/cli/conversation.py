@@ -22,6 +22,7 @@ from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
 from handrail.interfaces.cli.pictures import Pictures
 from handrail.interfaces.cli.program import elsewhere, program
 from handrail.interfaces.cli.prompt import Prompt
+from handrail.interfaces.cli.queued import Queued
 from handrail.interfaces.cli.screen import Screen
 from handrail.interfaces.cli.styles import BAD, DIM, Line, fit, line
 from handrail.interfaces.cli.terminal import takes_colour
@@ -63,6 +64,7 @@ class Conversation:
         self._colour = colour
         self._actions, self._to_do = anyio.create_memory_object_stream[Action](100)
         self._following: anyio.CancelScope | None = None
+        self._queued = Queued()
         self._reset()
 
     def _reset(self) -> None:
@@ -70,7 +72,7 @@ class Conversation:
         self._screen = Screen(self._prompt.width, colour=self._colour)
         self._activity = Activity()
         self._asked = Asked()
-        self._queued: dict[str, str] = {}
+        self._queued.forget()
         self._pictures = Pictures(self.app.images)
         self._choice: Choice | None = None
         self._answer, self._ran = "", False
@@ -180,8 +182,13 @@ class Conversation:
         else:
             message = SendMessage(text=text, images=self._pictures.mentioned(text), seen=self._seen)
             if self._activity.running:
-                self._queued[message.message_id] = text
-            self._do(lambda: self.send(message))
+                self._queued.add(message)
+            self._do(lambda: self._send_unless_back(message))
+
+    async def _send_unless_back(self, message: SendMessage) -> None:
+        """A message may have waited behind a slow command when the user stopped the turn."""
+        if not self._queued.is_back(message.message_id):
+            await self.send(message)
 
     def interrupted(self) -> None:
         now = time.monotonic()
@@ -193,9 +200,8 @@ class Conversation:
             if self._asked.deciding.pressed:
                 self._prompt.empty()
             self._activity.stopping(time.time())
-            stop = Cancel(withdraw=tuple(self._queued))
-            self._prompt.put_back("\n".join(self._queued.values()))
-            self._queued.clear()
+            self._prompt.put_back("\n".join(self._queued.texts))
+            stop = Cancel(withdraw=self._queued.give_back())
             self._tasks.start_soon(self._guarded, lambda: self.app.send(self.session_id, stop))
         elif self._hint and now - self._hinted < TWICE_SECONDS:
             self.leave()
@@ -271,7 +277,7 @@ class Conversation:
         elif not deciding.waiting and (status := self._activity.lines(time.time(), width)):
             rows = rows + ([()] if rows or self._screen.after_user else []) + status
         rows = rows + [
-            row for text in self._queued.values() for row in note("queued", fit(text, width - 12), width)
+            row for text in self._queued.texts for row in note("queued", fit(text, width - 12), width)
         ]
         rows = rows + self._activity.behind(width)
         if self._hint and time.monotonic() - self._hinted < TWICE_SECONDS:
@@ -322,7 +328,7 @@ class Conversation:
         self._activity.saw(recorded)
         self._asked.saw(recorded.event, time.monotonic())
         if isinstance(recorded.event, UserMessage):
-            self._queued.pop(recorded.event.message_id, None)
+            self._queued.taken(recorded.event.message_id)
         self._prompt.write(self._screen.show(recorded.event))
 
     async def _offer(self, event: Event) -> None:
