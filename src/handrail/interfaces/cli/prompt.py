@@ -189,10 +189,9 @@ class Prompt:
         self.buffer.insert_text(text)
 
     def put_back(self, text: str) -> None:
-        """Give the user a message back, before what is being typed."""
+        """Give the user a message back, on lines before what is being typed, or is typed next."""
         if text:
-            whole = f"{text}\n{self.buffer.text}" if self.buffer.text else text
-            self.buffer.document = Document(whole)
+            self.buffer.document = Document(f"{text}\n{self.buffer.text}")
 
     def bell(self) -> None:
         self._output.bell()
@@ -246,8 +245,9 @@ def bindings(listener: Listener, buffer: Buffer) -> KeyBindings:
         if buffer.complete_state and buffer.complete_state.current_completion:
             buffer.complete_state = None
             return
-        text = buffer.text
+        text = buffer.text.rstrip("\n")
         if text.strip():
+            buffer.text = text
             buffer.append_to_history()
         buffer.reset()
         listener.submitted(text)
