@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 
@@ -98,6 +99,30 @@ def test_compaction_changes_what_is_shown_and_undoing_brings_it_back(log: Log) -
     same(Session(log, "s_1").load(), session)
 
 
+@contextmanager
+def reading(log: Log) -> Iterator[list[int]]:
+    """Where in the log is read from."""
+    reads: list[str] = []
+    starts: list[int] = []
+    log._connection.set_trace_callback(reads.append)
+    yield starts
+    log._connection.set_trace_callback(None)
+    starts += [int(found[1]) for text in reads if (found := re.search(r"FROM events.* seq >= (\d+)", text))]
+
+
+def test_opening_a_session_reads_what_came_after_its_snapshot(log: Log) -> None:
+    session = started(log)
+    for number in range(1, 200):
+        session.append(*turn(number))
+    session.save_snapshot()
+    saved = session.seq
+    session.append(*turn(200))
+    with reading(log) as starts:
+        opened = Session(log, "s_1").load()
+    assert starts == [saved]
+    same(opened, session)
+
+
 def test_opening_a_compacted_session_reads_only_what_is_shown(log: Log) -> None:
     session = started(log)
     for number in range(1, 200):
@@ -105,11 +130,8 @@ def test_opening_a_compacted_session_reads_only_what_is_shown(log: Log) -> None:
     cut = session.transcript[-3].seq
     session.append(Compacted(compaction_id="k", upto=cut, summary="s", tokens_before=9, tokens_after=3))
     session.save_snapshot()
-    reads: list[str] = []
-    log._connection.set_trace_callback(reads.append)
-    same(Session(log, "s_1").load(), session)
-    log._connection.set_trace_callback(None)
-    starts = [int(found[1]) for text in reads if (found := re.search(r"FROM events.* seq >= (\d+)", text))]
+    with reading(log) as starts:
+        same(Session(log, "s_1").load(), session)
     assert min(starts) == cut
 
 

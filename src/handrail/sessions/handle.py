@@ -62,38 +62,45 @@ class Session:
         self.stream = session_stream(session_id)
         self.seq = 0
         self.state = State()
-        self.transcript: list[Entry] = []
         self.watchers: list[Callable[[], None]] = []
         self.live = Live(self.stream, self._ring)
+        self._transcript: list[Entry] | None = []
+        """None: it has to be read from the log."""
         self._hold: Hold | None = None
         self._snapshot_seq = 0
         self._label: str | None = None
         """What lists are to show from the next commit on."""
-        self._folded = 0
-        """How far `state` has come; `transcript` may begin earlier."""
 
     # Reading
 
     def load(self) -> "Session":
-        """Fold what the log has: from the last snapshot, and the transcript from the last compaction."""
+        """Fold what the log has, from the last snapshot on."""
         snapshot = self.log.snapshot(self.stream, SNAPSHOT_VERSION)
         if snapshot:
             self.state = restored(State, snapshot.data)
-            self._snapshot_seq = self._folded = snapshot.seq
-        self.seq = min(self._snapshot_seq, self.state.cut.upto)
+            self.seq = self._snapshot_seq = snapshot.seq
+            self._transcript = None
         self.refresh()
         return self
 
+    @property
+    def transcript(self) -> list[Entry]:
+        """What the model is shown since the last compaction; read when it is first wanted."""
+        if self._transcript is None:
+            cut = self.state.cut.upto
+            rows = self.log.read(self.stream, after=cut, limit=self.seq - cut)
+            self._transcript = []
+            for row in rows:
+                if row.type in SHOWN and not self.state.is_aside(row.seq):
+                    show(self._transcript, recorded(row))
+        return self._transcript
+
     def refresh(self) -> list[Recorded]:
         """Fold what was appended since, by whomever."""
-        rows = self.log.read(self.stream, after=self.seq)
-        # What the snapshot has folded already is only read for the transcript.
-        found = [recorded(row) for row in rows if row.seq > self._folded or row.type in SHOWN]
-        new = [one for one in found if one.seq > self._folded]
+        found = [recorded(row) for row in self.log.read(self.stream, after=self.seq)]
         for one in found:
             self._fold(one)
-        self._heed_rewinds(new)
-        self.seq = rows[-1].seq if rows else self.seq
+        self._heed_rewinds(found)
         if found:
             self._ring()
         return found
@@ -196,30 +203,20 @@ class Session:
 
     def _fold(self, one: Recorded) -> None:
         self.seq = one.seq
-        if one.seq > self._folded:
-            self.state.apply(one)
-            self._folded = one.seq
+        self.state.apply(one)
         if isinstance(one.event, Compacted | CompactionUndone | Rewound | Redone):
-            self._reread_transcript()
-        elif not self.state.is_aside(one.seq):
-            show(self.transcript, one)
+            self._transcript = None
+        elif self._transcript is not None:
+            show(self._transcript, one)
 
     def _heed_rewinds(self, new: Sequence[Recorded]) -> None:
         """What a rewind brings back is in no state: the log tells it."""
         if any(isinstance(one.event, Rewound | Redone) for one in new):
-            events = [recorded(row) for row in self.log.read(self.stream, limit=self._folded)]
+            events = [recorded(row) for row in self.log.read(self.stream, limit=self.seq)]
             standing = Standing(events)
             for one in events:
                 standing.apply(one)
             self.state.runs, self.state.routes = standing.runs, standing.routes
-
-    def _reread_transcript(self) -> None:
-        cut = self.state.cut.upto
-        rows = self.log.read(self.stream, after=cut, limit=self.seq - cut)
-        self.transcript = []
-        for row in rows:
-            if row.type in SHOWN and not self.state.is_aside(row.seq):
-                show(self.transcript, recorded(row))
 
     def _ring(self) -> None:
         for watcher in list(self.watchers):
