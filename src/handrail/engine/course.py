@@ -105,7 +105,7 @@ class Course:
         from handrail.engine.breakout import CONFIRM, Confirm, Leave, Resume, Unsaid, decide
 
         message = self._message
-        if message.early or not message.text.strip():
+        if message.early or _is_wordless(message):
             return Walked(EARLY if message.early else WORDLESS, [], ())
         decision = decide(run, message.text, message.route)
         if isinstance(decision, Resume | Unsaid) and (problem := self._hindered(run)):
@@ -175,6 +175,13 @@ class Course:
         if not isinstance(recorded.event, UserMessage):
             raise AssertionError("a turn begins with a message")
         return recorded.event
+
+
+def _is_wordless(message: UserMessage) -> bool:
+    """Whether there is nothing in it but pictures."""
+    from handrail.context.mentions import MENTION
+
+    return not (MENTION.sub("", message.text) if message.images else message.text).strip()
 
 
 def _pending(run: RunState, message: UserMessage, text: str) -> BreakoutPending:

@@ -135,11 +135,12 @@ async def test_a_picture_to_a_paused_run_is_said_not_to_be_seen_and_alone_is_no_
     async with conversation(tmp_path, answers(), mode="edit", catalogue=catalogue(), images=True) as talk:
         await begin(talk)
         image = talk.app.images.named(tmp_path / "shot.png")
-        await talk.send(SendMessage(text=" ", images=(image,)))
-        finished = await talk.until(TurnFinished)
-        assert finished.reason == "waiting"
-        assert "only your words" in finished.detail
-        assert not talk.all(RunResumed)
+        for text in ("", "@shot.png", '@"shot.png" '):
+            await talk.send(SendMessage(text=text, images=(image,)))
+            finished = await talk.until(TurnFinished)
+            assert finished.reason == "waiting"
+            assert "only your words" in finished.detail
+            assert not talk.all(RunResumed)
         assert (await talk.turn("use the numbers in @shot.png")).reason == "answered"
         for said in talk.all(UserMessage)[1:]:
             assert ["does not look at pictures" in note for note in said.unattached] == [True]
