@@ -128,7 +128,9 @@ def _keep_damaged(folder: Path) -> Path:
     for file in ("log.db", "log.db-wal"):
         if (folder / file).exists():
             shutil.copy2(folder / file, damaged / file)
-    os.sync()
+            _force(damaged / file)
+    _force(damaged)
+    _force(folder)
     damage_mark(folder).write_text(f"{damaged.name} {digest}")
     return damaged
 
@@ -161,11 +163,15 @@ def _sha256(file: Path) -> str:
 def _replace(folder: Path, fresh: Path) -> None:
     for name in ("log.db-wal", "log.db-shm", "log.db.new-wal", "log.db.new-shm"):
         (folder / name).unlink(missing_ok=True)
-    with fresh.open("rb") as file:
-        os.fsync(file.fileno())
+    _force(fresh)
     fresh.replace(folder / "log.db")
     damage_mark(folder).unlink(missing_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
+    _force(folder)
+
+
+def _force(path: Path) -> None:
+    """Have a file, or what a folder lists, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
