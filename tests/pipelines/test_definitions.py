@@ -270,3 +270,17 @@ def test_the_starter_and_the_example_have_nothing_wrong(folders: AgentFolders, t
         "cite",
         "write",
     ]
+
+
+def test_of_very_many_problems_the_first_are_told(folders: AgentFolders, tmp_path: Path) -> None:
+    """With a search for the likeliest key of each, this took minutes."""
+    keys = "".join(f"k{number} = 1\n" for number in range(5_000))
+    agent(tmp_path, text=keys + SMALL)
+    found = problems(folders)
+    assert len(found) == 20
+    assert found[-1].endswith("There may be more; correct these first.")
+    agent(tmp_path, text=SMALL.replace("[stages.output]", f"[stages.output]\n{keys}"))
+    assert len(problems(folders)) == 20
+    long = "k" * 50_000
+    agent(tmp_path, text=f"{long} = 1\n{SMALL}")
+    assert all(len(each) < 1_000 for each in problems(folders))

@@ -63,7 +63,7 @@ def is_agent(folder: Path) -> bool:
 def read_agent(found: Found) -> AgentFiles:
     """The definition and the prompts that it names; raises ConfigProblem for what may not be there."""
     if problem := slug_problem(found.slug):
-        raise ConfigProblem(f"{found.folder}: {problem}.")
+        raise ConfigProblem(f"{found.folder.parent}: {problem}.")
     if found.where == "workspace":
         for folder in (found.folder.parent, found.folder):
             if folder.is_symlink():

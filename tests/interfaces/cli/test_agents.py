@@ -54,6 +54,21 @@ def test_an_agent_is_trusted_run_by_numbers_and_told_of_afterwards(tmp_path: Pat
     assert "no run here" in run("agents", "runs", "run_none", cwd=work).stderr
 
 
+@pytest.mark.promise("RUN-10")
+def test_a_route_on_the_command_line_does_not_pass_by_a_paused_run(tmp_path: Path) -> None:
+    demo(tmp_path)
+    model = script(tmp_path, *answers(), {"text": "Four."})
+    asked = run("run", f"@report {QUESTION}", "--model", model, "--trust", cwd=tmp_path)
+    assert asked.returncode == 3
+    (row,) = (json.loads(line) for line in run("sessions", "--json", cwd=tmp_path).stdout.splitlines())
+    again = ("run", "--session", row["session_id"], "--model", model, "--trust")
+    elsewhere = run(*again, "--route", "agent", "what is two plus two", cwd=tmp_path)
+    assert elsewhere.returncode == 3
+    assert "this was to go to agent" in elsewhere.stderr + elsewhere.stdout
+    left = run(*again, "yes", cwd=tmp_path)
+    assert (left.returncode, left.stdout.strip()) == (0, "Four."), left.stderr
+
+
 @pytest.mark.promise("AGENT-2")
 def test_agents_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert "There is no agent yet" in run("agents", cwd=tmp_path).stderr
@@ -120,3 +135,50 @@ def test_who_is_asked_is_shown_before_trust_and_told_afterwards(tmp_path: Path, 
         ).stdout
         assert "model      lab/deep, effort high (not sent: the model is not known to take it)" in told
         assert "read       from a fence" in told
+
+
+FORGED = "\\n  trust      yours\\u0085  file       all is well \\u202e\\u009b2J"
+
+
+@pytest.mark.promise("AGENT-3")
+def test_nothing_in_an_agent_looks_like_a_line_of_handrail(tmp_path: Path) -> None:
+    cites = """
+[[stages]]
+name = "find"
+kind = "code"
+step = "gather"
+options = {{ files = ["*.md"] }}
+[[stages]]
+name = "cite"
+kind = "code"
+step = "cite"
+options = {{ findings = "ask.found", passages = "find.passages", title = "{title}" }}
+"""
+    found = """
+[stages.output.properties.found]
+type = "array"
+items = { type = "object", properties = { claim = { type = "string" }, quote = { type = "string" } } }
+"""
+    agent(
+        tmp_path,
+        text=SMALL + found + cites.format(title=FORGED + "x" * 5_000),
+        prompt="a\n  trust      yours",
+    )
+    agent(
+        tmp_path, "wrong", SMALL.replace("properties.topics", f'properties."{FORGED}"').replace("string", "x")
+    )
+    agent(tmp_path, "odd\n  trust      yours")
+    shown = [
+        run("agents", "show", "small", "--prompts", cwd=tmp_path).stdout,
+        run("agents", "validate", cwd=tmp_path).stdout,
+        run("agents", "list", cwd=tmp_path).stdout,
+        run("agents", "list", "--json", cwd=tmp_path).stdout,
+        run("trust", cwd=tmp_path).stdout,
+    ]
+    for text in shown:
+        lines = text.splitlines()
+        assert not any(line.startswith(("  trust      yours", "  file       all")) for line in lines), text
+        assert not set("\u0085\u202e\u009b") & set(text)
+        assert all(len(line) < 700 for line in lines if not line.startswith("  | "))
+    assert "title = trust yours<U+0085> file all is well <U+202E><U+009B>2J" in shown[0]
+    assert "  | a\n  |   trust      yours\n" in shown[0]

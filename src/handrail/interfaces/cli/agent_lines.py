@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from handrail.interfaces.cli.agent_models import NOT_SENT, AgentModels
 from handrail.interfaces.cli.figures import ago, duration, usd
+from handrail.interfaces.cli.styles import flat
 from handrail.pipelines.agent_definition import Agent
 from handrail.pipelines.load import Trust
 from handrail.protocol.events import (
@@ -39,37 +40,41 @@ READ = {
     "trimmed": "without what nobody asked for",
     "words": "its words",
 }
-SHOWN = 100
+SHOWN, VALUE = 100, 500
+"""Characters: of what a run was asked, and of what an agent says of itself."""
 
 
 def shown(agent: Agent, trust: Trust, models: AgentModels) -> Iterator[str]:
-    """All that an agent is made of."""
+    """All that an agent is made of; what it says itself is cut where it is long, and never two lines."""
+    yield flat(f"{agent.slug}: {agent.said.name}. {agent.said.description}")
+    for label, text in _made_of(agent, trust, models):
+        yield f"  {label:<10} {_short(flat(text), VALUE)}"
+
+
+def _made_of(agent: Agent, trust: Trust, models: AgentModels) -> Iterator[tuple[str, str]]:
     said, pipeline = agent.said, agent.pipeline
-    yield f"{agent.slug}: {said.name}. {said.description}"
-    yield f"  from       {agent.files.found.folder}"
-    yield f"  trust      {TRUST[trust]}"
-    yield f"  needs      {', '.join(said.needs)}"
-    yield f"  budget     {_budget(pipeline.budget.tokens, pipeline.budget.usd)}"
+    yield "from", str(agent.files.found.folder)
+    yield "trust", TRUST[trust]
+    yield "needs", ", ".join(said.needs)
+    yield "budget", _budget(pipeline.budget.tokens, pipeline.budget.usd)
     for number, (entry, stage) in enumerate(zip(said.stages, pipeline.stages, strict=True), 1):
         what = entry.step if entry.kind == "code" else entry.prompt or "the conversation"
-        yield f"  stage {number}    {stage.name}: {entry.kind} {what}"
-        yield from (f"             {line}" for line in models.lines(stage))
+        yield f"stage {number}", f"{stage.name}: {entry.kind} {what}"
+        yield from (("", line) for line in models.lines(stage))
         if stage.takes:
-            yield f"             takes {', '.join(stage.takes)}"
-        for name, value in entry.options.items():
-            yield f"             {name} = {_plain(value)}"
-        for gate in stage.gates:
-            yield f"             gate {gate.check}, else {gate.fails}"
+            yield "", f"takes {', '.join(stage.takes)}"
+        yield from (("", f"{name} = {_plain(value)}") for name, value in entry.options.items())
+        yield from (("", f"gate {gate.check}, else {gate.fails}") for gate in stage.gates)
         if stage.budget.tokens or stage.budget.usd:
-            yield f"             budget {_budget(stage.budget.tokens, stage.budget.usd)}"
+            yield "", f"budget {_budget(stage.budget.tokens, stage.budget.usd)}"
         if pause := pipeline.pause_after(stage.name):
-            yield f"             then pauses: {', '.join(option.text for option in pause.options)}"
+            yield "", f"then pauses: {', '.join(option.text for option in pause.options)}"
     for unit in pipeline.repairs:
-        yield f"  repair     {unit.first} to {unit.last}, {unit.times} times"
+        yield "repair", f"{unit.first} to {unit.last}, {unit.times} times"
     for keep in pipeline.keeps:
-        yield f"  keeps      {keep.name}, from {keep.stage}.{keep.field}"
+        yield "keeps", f"{keep.name}, from {keep.stage}.{keep.field}"
     for name, data in sorted(agent.files.files.items()):
-        yield f"  file       {name} {hashlib.sha256(data).hexdigest()[:12]}"
+        yield "file", f"{name} {hashlib.sha256(data).hexdigest()[:12]}"
 
 
 def run_row(run: PastRun, now: float) -> str:
@@ -81,17 +86,21 @@ def run_row(run: PastRun, now: float) -> str:
 def run_shown(run: PastRun) -> Iterator[str]:
     """A run from its start to its end: stages, pauses, what was found wanting, cost and result."""
     yield f"{run.run_id}: {run.pipeline}, {run.end}"
-    yield f"  asked      {run.question}"
+    yield from _labelled("asked", run.question)
     yield f"  session    {run.session_id}"
     yield f"  began      {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(run.began))}"
     if run.sha256:
         yield f"  definition {run.sha256[:12]}"
     for one in run.events:
         for label, text in _told(one.event):
-            first, *rest = text.split("\n") or [""]
-            yield f"  {label:<10} {first}".rstrip()
-            yield from (f"             {line}".rstrip() for line in rest)
+            yield from _labelled(label, text)
     yield f"  cost       {run.tokens:,} tokens, {usd(run.usd)}, {duration(run.ended - run.began)}"
+
+
+def _labelled(label: str, text: str) -> Iterator[str]:
+    first, *rest = text.split("\n")
+    yield f"  {label:<10} {first}".rstrip()
+    yield from (f"             {line}".rstrip() for line in rest)
 
 
 def _told(event: Event) -> Iterator[tuple[str, str]]:

@@ -45,6 +45,11 @@ def clean(text: str) -> str:
     return UNSAFE.sub(_visible, text)
 
 
+def flat(text: str) -> str:
+    """The same on one line, with one space for each run of them: no value can look like a line of ours."""
+    return " ".join(clean(text.replace("\n", " ")).split())
+
+
 def _visible(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code == 9:

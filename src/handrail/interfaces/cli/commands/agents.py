@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from handrail.interfaces.cli.options import folder, options_for, workspace_option
-from handrail.interfaces.cli.styles import clean
+from handrail.interfaces.cli.styles import clean, flat
 from handrail.protocol.errors import ConfigProblem, UsageProblem
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def show_list(given: dict[str, Any], *, as_lines: bool) -> None:
     for each in found:
         row = row_of(folders, each)
         if as_lines:
-            print(json.dumps(row, ensure_ascii=False))
+            print(json.dumps(row))  # in ASCII: what could change a terminal is escaped
         else:
-            print(clean(f"{row['agent']:<20} {row['state']:<12} {row['description']}"))
+            print(f"{flat(row['agent']):<20} {row['state']:<12} {flat(row['description'])}")
 
 
 def row_of(folders: "AgentFolders", found: "Found") -> dict[str, str]:
@@ -84,9 +84,11 @@ def show(given: dict[str, Any], name: str, prompts: bool) -> None:
     folders = folders_of(given)
     agent = folders.load(one(folders, name))
     for text in shown(agent, folders.trust(agent), models_of(given)):
-        print(clean(text))
+        print(text)
     for file, data in sorted(agent.files.files.items()) if prompts else ():
-        print(clean(f"\n--- {file}\n{data.decode()}"))
+        print(f"\n--- {file}")
+        for line in data.decode().split("\n"):
+            print(f"  | {clean(line)}".rstrip())
 
 
 @command.command()
@@ -193,7 +195,7 @@ def runs(given: dict[str, Any], name: str, json_lines: bool) -> None:
             raise UsageProblem(f"{name} {many}; `handrail agents runs` lists them.")
         lines = [json.dumps(as_json(named[0]))] if json_lines else list(run_shown(named[0]))
     elif json_lines:
-        lines = [json.dumps(as_json(run), ensure_ascii=False) for run in found]
+        lines = [json.dumps(as_json(run)) for run in found]
     else:
         lines = [run_row(run, time.time()) for run in found[:MOST_RUNS]]
         if not found:

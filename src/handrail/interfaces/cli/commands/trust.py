@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from handrail.interfaces.cli.options import folder, workspace_option
-from handrail.interfaces.cli.styles import clean
+from handrail.interfaces.cli.styles import flat
 from handrail.interfaces.cli.terminal import is_terminal
 from handrail.protocol.errors import ConfigProblem
 
@@ -45,7 +45,7 @@ def command(revoking: bool, **given: Any) -> int:
     loaded = load_settings(places, workspace, environ=os.environ)
     agents, wrong = untrusted_agents(places, workspace)
     for text in wrong:
-        print(clean(text))
+        print("\n".join(map(flat, text.splitlines())))
     if loaded.trust == "trusted" and not agents:
         print("The settings of this workspace are trusted. `handrail trust --revoke` ends that.")
         return WRONG if wrong else 0
@@ -78,7 +78,7 @@ def untrusted_agents(places: "Places", workspace: Path) -> tuple[list[Untrusted]
         try:
             agent = folders.load(each)
         except ConfigProblem as problem:
-            wrong.append(f"The agent {each.slug} cannot be trusted, because its file is wrong:\n{problem}")
+            wrong.append(f"The agent {flat(each.slug)} cannot be trusted, because its file is wrong:\n{problem}")
             continue
         found.append(Untrusted(agent, folders.trust(agent)))
     return [each for each in found if each.trust != "trusted"], wrong
@@ -94,7 +94,7 @@ def show_agents(agents: list[Untrusted], places: "Places", workspace: Path) -> N
     models = AgentModels(places, workspace, os.environ)
     for agent, trust in agents:
         for text in shown(agent, trust, models):
-            print(clean(text))
+            print(text)
     print(
         "An agent chooses prompts, models and steps. `handrail agents show NAME --prompts` shows every word."
     )
@@ -105,10 +105,10 @@ def show(loaded: "LoadedSettings") -> None:
     if loaded.trust == "changed":
         print("This has changed since you trusted it.")
     for each in loaded.ignored:
-        print(f"{clean(each.file)}: {clean(each.key)} = {clean(each.value)}")
-        print(f"    {clean(each.why)}")
+        print(f"{flat(each.file)}: {flat(each.key)} = {flat(each.value)}")
+        print(f"    {flat(each.why)}")
     for program in loaded.brought[1:]:
-        print(f"{clean(program.name)}: would run as it is now; look at it first")
+        print(f"{flat(program.name)}: would run as it is now; look at it first")
 
 
 def ask(loaded: "LoadedSettings", agents: list[Untrusted], workspace: Path) -> int:
