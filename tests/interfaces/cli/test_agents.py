@@ -61,7 +61,7 @@ def test_a_route_on_the_command_line_does_not_pass_by_a_paused_run(tmp_path: Pat
     asked = run("run", f"@report {QUESTION}", "--model", model, "--trust", cwd=tmp_path)
     assert asked.returncode == 3
     (row,) = (json.loads(line) for line in run("sessions", "--json", cwd=tmp_path).stdout.splitlines())
-    again = ("run", "--session", row["session_id"], "--model", model, "--trust")
+    again = ("run", "--session", row["id"], "--model", model, "--trust")
     elsewhere = run(*again, "--route", "agent", "what is two plus two", cwd=tmp_path)
     assert elsewhere.returncode == 3
     assert "this was to go to agent" in elsewhere.stderr + elsewhere.stdout
