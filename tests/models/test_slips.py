@@ -153,6 +153,7 @@ def test_what_goes_on_around_an_object_is_not_dropped(text: str) -> None:
         '{"path": "a", // closes }\n "text": "x"}',
         '{"path": "a", "text": "b\\\nc"}',
         '{"pa\nth": "a"}',
+        "{'path': 'a\\/b'}",
     ],
 )
 def test_a_repair_makes_nothing_up_and_leaves_nothing_out(text: str) -> None:

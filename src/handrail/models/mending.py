@@ -22,6 +22,8 @@ NAME = re.compile(r"[A-Za-z_$][\w$-]*")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 RAW = re.compile(r"[\x00-\x1f]")
 IN_SINGLE = re.compile(r"""\\.|"|[\x00-\x1f]""", re.DOTALL)
+OF_TWO_MEANINGS = re.compile(r"(?<!\\)(?:\\\\)*\\/")
+"""A slash in JSON; in a text of Python, a backslash and a slash."""
 RAW_ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\[\x00-\x1f]")
 WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 
@@ -83,6 +85,8 @@ def _word(word: str, *, is_name: bool) -> str | None:
 
 
 def _text(said: str, *, is_name: bool) -> str | None:
+    if said[0] == "'" and OF_TWO_MEANINGS.search(said):
+        return None
     raw = RAW.search(said)
     if raw and (is_name or RAW_ESCAPED.search(said)):
         return None
