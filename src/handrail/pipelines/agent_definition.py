@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from handrail.config.toml_file import TomlFile, parse_toml
+from handrail.config.toml_file import TomlFile
 from handrail.config.validation import frozen
 from handrail.engine.limits import NO_BUDGET, Budget
 from handrail.engine.pipeline.definition import (
@@ -34,7 +34,7 @@ from handrail.pipelines.agent_file import (
     ResultEntry,
     StageEntry,
 )
-from handrail.pipelines.agent_folder import FILE, PROMPT, AgentFiles
+from handrail.pipelines.agent_folder import PROMPT, AgentFiles
 from handrail.pipelines.checks import CHECKS
 from handrail.pipelines.registered import Registered, references
 from handrail.pipelines.steps import STEPS
@@ -68,9 +68,8 @@ class Made(NamedTuple):
 
 def defined(files: AgentFiles) -> Agent:
     """The agent; raises ConfigProblem with all that is wrong, a line each."""
-    file = parse_toml(files.found.folder / FILE, files.files[FILE])
-    problems = Problems(file)
-    said = _said(file, problems)
+    problems = Problems(files.toml)
+    said = _said(files.toml, problems)
     made = [_stage(at, entry, files, problems) for at, entry in enumerate(said.stages)] if said else []
     if said:
         agree(said, [each.stage for each in made], problems)

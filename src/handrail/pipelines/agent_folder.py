@@ -5,9 +5,9 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from handrail.config.toml_file import parse_toml, read_bytes
+from handrail.config.toml_file import TomlFile, parse_toml, read_bytes
 from handrail.protocol.errors import ConfigProblem
 
 FOLDER, FILE, PROMPTS = "agents", "agent.toml", "prompts"
@@ -34,6 +34,7 @@ class AgentFiles(NamedTuple):
     """All that an agent is made of."""
 
     found: Found
+    toml: TomlFile
     files: Mapping[str, bytes]
     """By their names below the folder."""
 
@@ -75,15 +76,14 @@ def read_agent(found: Found) -> AgentFiles:
         raise ConfigProblem(
             f"{found.folder / FILE} does not exist. `handrail agents new {found.slug}` writes one."
         )
-    prompts = {name: _read(found, name, MOST_BYTES["prompt"]) for name in _prompts(found.folder / FILE, data)}
-    return AgentFiles(
-        found, {FILE: data, **{name: text for name, text in prompts.items() if text is not None}}
-    )
+    toml = parse_toml(found.folder / FILE, data)
+    prompts = {name: _read(found, name, MOST_BYTES["prompt"]) for name in _prompts(toml.data.get("stages"))}
+    files = {FILE: data, **{name: text for name, text in prompts.items() if text is not None}}
+    return AgentFiles(found, toml, files)
 
 
-def _prompts(path: Path, data: bytes) -> list[str]:
+def _prompts(stages: Any) -> list[str]:
     """The prompts that the stages name and that may be named; the rest is told where they are checked."""
-    stages = parse_toml(path, data).data.get("stages")
     entries = [each for each in stages if isinstance(each, dict)] if isinstance(stages, list) else []
     names = [name for each in entries if isinstance(name := each.get("prompt"), str)]
     return [name for name in dict.fromkeys(names) if PROMPT.fullmatch(name)][:MOST_PROMPTS]

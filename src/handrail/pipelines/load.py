@@ -105,11 +105,9 @@ class AgentFolders:
         naming = [(at, stage) for at, stage in enumerate(agent.pipeline.stages) if stage.model]
         if not naming:
             return []
-        from handrail.config.toml_file import parse_toml
-        from handrail.pipelines.agent_folder import FILE
         from handrail.pipelines.wording import Problems
 
-        found = Problems(parse_toml(agent.files.found.folder / FILE, agent.files.files[FILE]))
+        found = Problems(agent.files.toml)
         for at, stage in naming:
             if problem := self._why_not(stage.model):
                 found.add(("stages", at, "model"), f"{stage.model} cannot be asked: {problem}")

@@ -1,4 +1,4 @@
-"""The JSON Schemas that a definition may give its answers: what `models/shaped.py` holds answers to."""
+"""The JSON Schemas that a definition may give its answers: what `models/reading.py` holds answers to."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

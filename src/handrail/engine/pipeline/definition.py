@@ -234,7 +234,6 @@ class Asked(NamedTuple):
     """What is known of a message before its run begins."""
 
     question: str
-    images: bool = False
     small: bool = False
     """A small model answers."""
     reads_only: bool = False

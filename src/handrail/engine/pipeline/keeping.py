@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 from handrail.engine.pipeline.definition import Outputs, Pipeline
@@ -25,7 +26,7 @@ def keep(log: Log, pipeline: Pipeline, run_id: str, outputs: Outputs) -> str:
         for each in pipeline.keeps
         if each.field in outputs.get(each.stage, {})
     }
-    for left in reversed(range(TRIES)):
+    for tried in count(1):
         events = list(read_workspace(log))
         before = _kept(events, pipeline)
         if problem := _too_large({**before, **fresh}, pipeline):
@@ -40,10 +41,10 @@ def keep(log: Log, pipeline: Pipeline, run_id: str, outputs: Outputs) -> str:
         try:
             append_to_workspace(log, *news, after=events[-1].seq if events else 0)
         except WrongSequence:  # another run keeps something, too: what both keep has to fit
-            if not left:
+            if tried == TRIES:
                 raise
         else:
-            return ""
+            break
     return ""
 
 

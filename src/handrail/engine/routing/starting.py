@@ -35,7 +35,7 @@ def run_of(
     pipeline = pipeline_of(way, catalogue, capabilities)
     if isinstance(message, SendMessage) and message.check and not pipeline.works:
         raise UsageProblem(NO_CHECK.format(pipeline=pipeline.name))
-    asked = Asked(text, bool(message.images), small=small, reads_only=reads_only)
+    asked = Asked(text, small=small, reads_only=reads_only)
     run = begun(
         pipeline,
         turn_id,
