@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from handrail.context.briefing import Attempt, Briefing
 from handrail.engine.ending import Ending
-from handrail.protocol.errors import LostHold, PathProblem
+from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import AttemptStarted, CheckFinished
 from handrail.sessions.handle import Session
 from handrail.sessions.turn_state import TurnState
@@ -137,10 +137,7 @@ class Attempts:
 
     @property
     def _turn(self) -> TurnState:
-        turn = self._session.state.turn
-        if turn is None:
-            raise LostHold(f"The turn of session {self._session.id} was ended by another process.")
-        return turn
+        return self._session.turn
 
 
 def temperature(number: int) -> float:

@@ -15,7 +15,7 @@ from handrail.engine.routing.beginning import Way, Ways
 from handrail.engine.routing.starting import run_of
 from handrail.engine.side_call import SideCall
 from handrail.protocol.commands import SendMessage
-from handrail.protocol.errors import ConfigProblem, HandrailError, LostHold, UsageProblem
+from handrail.protocol.errors import ConfigProblem, HandrailError, UsageProblem
 from handrail.protocol.events import BreakoutPending, Event, Recorded, RunResumed, UserMessage
 from handrail.protocol.ids import new_id
 from handrail.sessions.run_state import RunState
@@ -158,15 +158,11 @@ class Course:
 
     @property
     def _turn(self) -> TurnState:
-        if self._session.state.turn is None:
-            raise LostHold(f"The turn of session {self._session.id} was ended by another process.")
-        return self._session.state.turn
+        return self._session.turn
 
     @property
     def _run(self) -> RunState:
-        if self._session.state.run is None:
-            raise LostHold(f"The run of session {self._session.id} was ended by another process.")
-        return self._session.state.run
+        return self._session.run
 
     @property
     def _message(self) -> UserMessage:

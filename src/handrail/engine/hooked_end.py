@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 
 from handrail.engine.ending import Ending
-from handrail.protocol.errors import LostHold
 from handrail.sessions.handle import Session
 from handrail.sessions.transcript import Replied
 from handrail.tools.hooks import Hooks
@@ -19,9 +18,7 @@ async def until_let_end(hooks: Hooks, session: Session, answer: Callable[[], Awa
     """The ending that hooks agree to; what they demand the model is told, and it goes on."""
     while True:
         ending = await answer()
-        turn = session.state.turn
-        if turn is None:
-            raise LostHold(f"The turn of session {session.id} was ended by another process.")
+        turn = session.turn
         if ending.reason != "answered":
             return ending
         spoke = await hooks.before_end(turn.turn_id, _last_words(session))
@@ -37,10 +34,7 @@ async def until_let_end(hooks: Hooks, session: Session, answer: Callable[[], Awa
 
 async def heard_at_end(hooks: Hooks, session: Session, ending: Ending) -> Ending:
     """The end of a run whose last stage no model can be sent back to: what hooks demand is left open."""
-    turn = session.state.turn
-    if turn is None:
-        raise LostHold(f"The turn of session {session.id} was ended by another process.")
-    spoke = await hooks.before_end(turn.turn_id, _last_words(session))
+    spoke = await hooks.before_end(session.turn.turn_id, _last_words(session))
     if spoke is None:
         return ending
     session.append(spoke)

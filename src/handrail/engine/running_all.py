@@ -126,10 +126,7 @@ class RunningAll:
 
     @property
     def _state(self) -> TurnState:
-        turn = self._turn.session.state.turn
-        if turn is None:
-            raise LostHold(f"The turn of session {self._turn.session.id} was ended by another process.")
-        return turn
+        return self._turn.session.turn
 
     @property
     def _batch(self) -> Batch:

@@ -22,7 +22,7 @@ from handrail.engine.pipeline.walker import Walked
 from handrail.engine.stuck import stuck
 from handrail.engine.takeover import close_turn
 from handrail.models.base import Deadlines, Model, Request
-from handrail.protocol.errors import BudgetReached, FixRequest, LostHold, ModelProblem
+from handrail.protocol.errors import BudgetReached, FixRequest, ModelProblem
 from handrail.protocol.events import Answered, Compacted, Nudged
 from handrail.protocol.values import Effort
 from handrail.sessions.handle import Session
@@ -217,10 +217,7 @@ class Turn:
 
     @property
     def _turn(self) -> TurnState:
-        turn = self.session.state.turn
-        if turn is None:
-            raise LostHold(f"The turn of session {self.session.id} was ended by another process.")
-        return turn
+        return self.session.turn
 
     def _finish(self, walked: Walked) -> None:
         turn, (ending, events, blobs) = self._turn, walked

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -29,13 +30,16 @@ from handrail.protocol.ids import session_stream
 from handrail.protocol.upcast import VERSION, dump_event, load_event, pack_event
 from handrail.sessions.fold import restored, stored
 from handrail.sessions.live import Live
+from handrail.sessions.run_state import OpenStage, RunState
 from handrail.sessions.standing import Standing
 from handrail.sessions.state import SNAPSHOT_VERSION, State
 from handrail.sessions.transcript import SHOWN, Entry, show
+from handrail.sessions.turn_state import TurnState
 from handrail.storage.holder import Hold, try_hold
 from handrail.storage.journal import Steps
 from handrail.storage.log import Log, NewRow, Row, Snapshot
 
+Part = TypeVar("Part")
 SNAPSHOT_EVERY = 100
 LISTED = (
     SessionStarted,
@@ -117,6 +121,25 @@ class Session:
                 found.append((item.id, COMMAND.read(item.data)))
             except ValidationError:
                 continue  # of a newer Handrail: left for one that knows it
+        return found
+
+    # What is under way, for who is at work in it; raises LostHold where another process has ended it
+
+    @property
+    def turn(self) -> TurnState:
+        return self._under_way(self.state.turn, "turn")
+
+    @property
+    def run(self) -> RunState:
+        return self._under_way(self.state.run, "run")
+
+    @property
+    def stage(self) -> OpenStage:
+        return self._under_way(self.run.open, "stage")
+
+    def _under_way(self, found: Part | None, name: str) -> Part:
+        if found is None:
+            raise LostHold(f"The {name} of session {self.id} was ended by another process.")
         return found
 
     # Holding and appending

@@ -16,6 +16,7 @@ from handrail.engine.pipeline.definition import (
     faults,
 )
 from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Redo, Stop, following
+from handrail.engine.pipeline.outputs import outputs_of
 from handrail.engine.pipeline.summary import MOST, summary
 from handrail.pipelines.catalogue import BUILT_IN
 from handrail.protocol.errors import UsageProblem
@@ -221,3 +222,16 @@ def test_a_summary_is_filled_from_what_was_found_and_invents_nothing() -> None:
     run = done(begun(), "a", "b")
     assert len(summary(run, {"b": {"findings": ["Costs rose. " * 200]}}, "finished")) > 1_200
     assert len(summary(run, {"b": {"findings": ["Costs rose."]}}, "finished")) < 100
+
+
+def test_a_large_output_is_read_once_a_walk() -> None:
+    run, asked = begun(), list[str]()
+    run.apply(StageCompleted(run_id="run_1", stage_id="st_a", stage="a", blob="0" * 64))
+
+    def stored(sha256: str) -> bytes:
+        asked.append(sha256)
+        return b'{"found": 1}'
+
+    read: dict[str, Output] = {}
+    assert outputs_of(run, stored, read) == outputs_of(run, stored, read) == {"a": {"found": 1}}
+    assert asked == ["0" * 64]

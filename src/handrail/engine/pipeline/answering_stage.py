@@ -7,10 +7,8 @@ from handrail.engine.ending import Ending, cut_short
 from handrail.engine.left_off import CUT_OFF
 from handrail.engine.pipeline.walker import Done
 from handrail.models.structured import schema_of
-from handrail.protocol.errors import LostHold
 from handrail.protocol.events import Answered, Nudged
 from handrail.sessions.handle import Session
-from handrail.sessions.run_state import OpenStage
 from handrail.sessions.transcript import Replied
 
 TRIES = 2
@@ -25,12 +23,11 @@ async def answer_stage(session: Session, reply: Reply, *, reads_only: bool) -> D
     schema = schema_of(changing=not reads_only)
     while True:
         answered = _last(session)
-        if answered and (done := _done(answered, _open(session).unread)):
+        if answered and (done := _done(answered, session.stage.unread)):
             return done
         if session.transcript and isinstance(session.transcript[-1], Replied):
             told = UNREAD.format(problems="; ".join(answered.unread)) if answered else CUT_OFF
-            turn_id = session.state.turn.turn_id if session.state.turn else ""
-            session.append(Nudged(turn_id=turn_id, text=told))
+            session.append(Nudged(turn_id=session.turn.turn_id, text=told))
         await reply(schema)
 
 
@@ -46,15 +43,8 @@ def _done(answered: Answered, unread: int) -> Done | None:
 
 def _last(session: Session) -> Answered | None:
     """The last whole answer of the stage that is open."""
-    seq = _open(session).answer
+    seq = session.stage.answer
     if not seq:
         return None
     (recorded,) = session.read_after(seq - 1, 1)
     return recorded.event if isinstance(recorded.event, Answered) else None
-
-
-def _open(session: Session) -> OpenStage:
-    run = session.state.run
-    if run is None or run.open is None:
-        raise LostHold(f"The run of session {session.id} was ended by another process.")
-    return run.open

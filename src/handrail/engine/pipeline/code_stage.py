@@ -9,11 +9,11 @@ from anyio.lowlevel import checkpoint
 
 from handrail.engine.earlier import earlier_turns
 from handrail.engine.pipeline.definition import CallEnd, Change, Outputs
-from handrail.protocol.errors import LostHold, ToolError
+from handrail.protocol.errors import ToolError
 from handrail.protocol.events import ToolFinished
 from handrail.protocol.values import ToolCall
 from handrail.sessions.handle import Session
-from handrail.sessions.run_state import OpenStage, RunState, StageCall
+from handrail.sessions.run_state import RunState, StageCall
 from handrail.tools.base import error_json
 from handrail.tools.gate import Gate
 from handrail.tools.gathering import Tools
@@ -57,24 +57,24 @@ class StageWork:
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallEnd:
         """Use a tool, through the gate. A call that was made before a restart is not made again."""
         call = self._call(tool, arguments)
-        before = self._open.calls.get(call.id)
+        before = self._session.stage.calls.get(call.id)
         if before is None or not self._ended(call, before):
             await self._gate.run(call, self._turn_id)
         await checkpoint()  # who follows sees this call before the next begins
-        return self._end(self._open.calls[call.id])
+        return self._end(self._session.stage.calls[call.id])
 
     async def change_together(self, changes: Sequence[Change]) -> list[CallEnd]:
         """Change files, all or none, by calls of tools that do; what was done before a restart stays so."""
         calls = [self._call(tool, arguments) for tool, arguments in changes]
-        before = [known for call in calls if (known := self._open.calls.get(call.id))]
+        before = [known for call in calls if (known := self._session.stage.calls.get(call.id))]
         if any(known.applied for known in before):
             for call in calls:
-                if (known := self._open.calls.get(call.id)) is None or known.status is None:
+                if (known := self._session.stage.calls.get(call.id)) is None or known.status is None:
                     self._record(call, "ok", DONE)
         elif not before or any(known.status is None for known in before):
             await self._gate.run_all(calls, self._turn_id)
         await checkpoint()
-        return [self._end(self._open.calls[call.id]) for call in calls]
+        return [self._end(self._session.stage.calls[call.id]) for call in calls]
 
     def _call(self, tool: str, arguments: Mapping[str, Any]) -> ToolCall:
         """A call with an id that is the same after a restart."""
@@ -82,7 +82,7 @@ class StageWork:
         given = json.dumps([tool, arguments], sort_keys=True, ensure_ascii=False)
         digest = hashlib.sha256(given.encode(errors="replace")).hexdigest()[:12]
         return ToolCall(
-            id=f"{self._open.stage_id}.{self._made}.{digest}", name=tool, arguments=dict(arguments)
+            id=f"{self._session.stage.stage_id}.{self._made}.{digest}", name=tool, arguments=dict(arguments)
         )
 
     def _ended(self, call: ToolCall, before: StageCall) -> bool:
@@ -118,10 +118,3 @@ class StageWork:
         (recorded,) = self._session.read_after(call.seq - 1, 1)
         content = recorded.event.content if isinstance(recorded.event, ToolFinished) else ""
         return CallEnd(call.status == "ok", content)
-
-    @property
-    def _open(self) -> OpenStage:
-        run = self._session.state.run
-        if run is None or run.open is None:
-            raise LostHold(f"The run of session {self._session.id} was ended by another process.")
-        return run.open

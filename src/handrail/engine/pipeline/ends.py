@@ -41,7 +41,7 @@ def told(run: RunState, stored: Stored, how: str) -> str:
     from handrail.engine.pipeline.summary import summary
 
     try:
-        outputs = outputs_of(run, stored)
+        outputs = outputs_of(run, stored, {})
     except GiveUp:
         outputs = {name: done.output for name, done in run.stages.items() if done.output is not None}
     return summary(run, outputs, how)

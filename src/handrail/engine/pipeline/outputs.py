@@ -34,16 +34,17 @@ Stored = Callable[[str], bytes | None]
 """The content of a hash; None where it is not kept."""
 
 
-def outputs_of(run: RunState, stored: Stored) -> Mapping[str, Output]:
-    """The latest output of each stage that was completed, by its name."""
-    return {name: _output(name, done, stored) for name, done in run.stages.items()}
+def outputs_of(run: RunState, stored: Stored, read: dict[str, Output]) -> Mapping[str, Output]:
+    """The latest output of each stage that was completed, by its name; `read` holds large ones by hash."""
+    return {name: _output(name, done, stored, read) for name, done in run.stages.items()}
 
 
-def _output(name: str, done: StageDone, stored: Stored) -> Output:
+def _output(name: str, done: StageDone, stored: Stored, read: dict[str, Output]) -> Output:
     if done.output is not None:
         return done.output
-    data = stored(done.blob)
-    if data is None:
-        raise GiveUp(f"What the stage {name} found is not kept any more. Ask again.")
-    found: Output = json.loads(data)
-    return found
+    if done.blob not in read:
+        data = stored(done.blob)
+        if data is None:
+            raise GiveUp(f"What the stage {name} found is not kept any more. Ask again.")
+        read[done.blob] = json.loads(data)
+    return read[done.blob]

@@ -120,7 +120,7 @@ class Stages(NamedTuple):
                 run,
                 outputs,
                 asking=asking,
-                turn_id=_turn_id(self.means.session),
+                turn_id=self.means.session.turn.turn_id,
                 deadlines=self.means.deadlines,
                 secrets=self.means.secrets,
             )
@@ -144,7 +144,6 @@ class Stages(NamedTuple):
 
         means = self.means
         taken = {name: outputs[name] for name in stage.takes if name in outputs}
-        turn_id = _turn_id(means.session)
         window = means.asking.models[0].capabilities.context_window
         work = StageWork(
             means.session,
@@ -152,7 +151,7 @@ class Stages(NamedTuple):
             taken,
             gate=means.gate,
             tools=means.tools,
-            turn_id=turn_id,
+            turn_id=means.session.turn.turn_id,
             room=shown_characters(window, most=MOST_FOUND, share=3),
         )
         with failing(f"The stage {stage.name}"):
@@ -176,7 +175,3 @@ def affording(session: Session, catalogue: Catalogue, cost: Cost) -> Afford:
 def _spoken_to(state: State) -> RunState | None:
     """The paused run, where the turn is about it."""
     return state.paused if state.paused and state.turn and state.turn.run_id == state.paused.run_id else None
-
-
-def _turn_id(session: Session) -> str:
-    return session.state.turn.turn_id if session.state.turn else ""

@@ -23,12 +23,12 @@ from handrail.engine.pipeline.failing import failing
 from handrail.engine.pipeline.following import Complete, Do, Fail, Flawed, Onward, Redo, Stop, following
 from handrail.engine.pipeline.outputs import completed, outputs_of
 from handrail.protocol.commands import SendMessage
-from handrail.protocol.errors import BudgetReached, LostHold, ModelProblem
+from handrail.protocol.errors import BudgetReached, ModelProblem
 from handrail.protocol.events import Event, GateFailed, RunContinued, RunRepaired, RunStarted, StageStarted
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ReadAs
 from handrail.sessions.handle import Session
-from handrail.sessions.run_state import OpenStage, RunState
+from handrail.sessions.run_state import RunState
 
 ANSWERED = Ending("answered")
 WAITS = Ending("waiting", "The run is paused and waits for your word.")
@@ -116,6 +116,7 @@ class Walker:
         self._performer = performer
         self._new: list[Event] = []
         self._blobs: list[bytes] = []
+        self._read: dict[str, Output] = {}
         self._run = self._folded()
 
     async def walk(self) -> Walked:
@@ -175,7 +176,7 @@ class Walker:
         done = await self._performer.perform(stage, self._run, self._outputs)
         self._run = self._folded()
         if done.ending.reason == "answered":
-            event, blobs = completed(self._run, self._open, done.output, done.read)
+            event, blobs = completed(self._run, self._session.stage, done.output, done.read)
             self._note(event)
             self._blobs += blobs
         return done.ending
@@ -240,20 +241,11 @@ class Walker:
             self._run = self._folded()
 
     def _folded(self) -> RunState:
-        run = self._session.state.run
-        if run is None:
-            raise LostHold(f"The run of session {self._session.id} was ended by another process.")
-        return copy.deepcopy(run)
-
-    @property
-    def _open(self) -> OpenStage:
-        if self._run.open is None:
-            raise LostHold(f"The run of session {self._session.id} was ended by another process.")
-        return self._run.open
+        return copy.deepcopy(self._session.run)
 
     @property
     def _outputs(self) -> Outputs:
-        found = outputs_of(self._run, self._stored)
+        found = outputs_of(self._run, self._stored, self._read)
         return {KEPT: self._run.kept, **found} if self._run.kept else found
 
     def _stored(self, sha256: str) -> bytes | None:
