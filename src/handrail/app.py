@@ -217,6 +217,7 @@ class App:
 
     def new_session(self) -> str:
         """The id of a fresh session, held by this process."""
+        check_route(self.options.route, self.turns.catalogue)  # a wrong one leaves no session behind
         session = Session(self.log, new_id("s"))
         session.try_hold()
         session.append(
@@ -236,8 +237,7 @@ class App:
             return
         self._head(session_id)
         session = Session(self.log, session_id).load()
-        wished = self.options.mode
-        if wished and wished != session.state.mode:
+        if (wished := self.options.mode) and wished != session.state.mode:
             self.log.put(session.stream, SetMode(mode=wished).model_dump_json())
         self._serve(session)
 
