@@ -26,7 +26,8 @@ def plan_of(session: Session, workspace: Workspace, command: Rewind | Redo) -> t
     """What a rewind or a redo comes to, and the event that will tell of it; nothing is done."""
     if isinstance(command, Redo):
         last = last_rewind(session.state)
-        redone = Redone(request_id=command.request_id, rewind_id=last.request_id)
+        said = last.keep is not None
+        redone = Redone(request_id=command.request_id, rewind_id=last.request_id, conversation=said)
         return plan_redo(session.log, workspace, session.id, last), redone
     planned = plan_rollback if command.only else plan_rewind
     going = planned(session.log, workspace, session.id, command.to)

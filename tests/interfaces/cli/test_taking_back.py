@@ -179,7 +179,9 @@ def test_a_rewind_of_the_conversation_leaves_files_alone(workspace: Path, cart: 
     done = run("rewind", "2", "--conversation", "--yes", cwd=workspace)
     assert (done.returncode, cart.read_text()) == (0, SECOND)
     assert "the conversation goes on after 1 turn" in done.stdout
-    assert "comes back" in run("redo", cwd=workspace).stdout
+    again = run("redo", cwd=workspace).stdout
+    assert "comes back" in again
+    assert "Redone: the conversation is back." in again
     done = run("rewind", "2", "--both", "--yes", cwd=workspace)
     assert "cart.txt is as before; the conversation goes on after 1 turn" in done.stdout
     assert cart.read_text() == FIRST
@@ -404,7 +406,7 @@ def test_changes_in_the_conversation(workspace: Path, model: str) -> None:
         talk.expect("undone    cart.txt is as before; /redo undoes this")
         assert cart.read_text() == FIRST
         talk.type("/redo" + ENTER)
-        talk.expect("redone    cart.txt is changed again")
+        talk.expect("redone    cart.txt is changed again; the conversation was not set aside")
         talk.type("/diff 2" + ENTER)
         talk.expect("cart.txt +1 -1")
         mine = by_hand(cart)
@@ -416,6 +418,8 @@ def test_changes_in_the_conversation(workspace: Path, model: str) -> None:
         talk.expect("nothing was changed")
         talk.type("/rewind 2" + ENTER)
         talk.expect("[f/c/b/n, d shows the diffs] >")
+        talk.type("y" + ENTER)
+        talk.expect("an answer is f files, c conversation, b both, n no, d diffs")
         talk.type("b" + ENTER)
         talk.expect("the conversation goes on after 1 turn; /redo")
         assert cart.read_text() == mine.replace("uno", "one")

@@ -17,6 +17,11 @@ def key_of(text: str, keys: str) -> str:
     return word[0] if word[0] in keys and word in (word[0], *ANSWERS) else ""
 
 
+def meaning(keys: str) -> str:
+    """What each key stands for, for whoever has typed something else."""
+    return ", ".join(f"{key} {next(word for word in ANSWERS if word[0] == key)}" for key in keys)
+
+
 class Choice(NamedTuple):
     """A question of the terminal's own, answered by a letter and Enter."""
 

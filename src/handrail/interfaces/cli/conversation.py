@@ -16,7 +16,7 @@ from handrail.interfaces.cli import slash, slash_next
 from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.asked import Asked, Reply
 from handrail.interfaces.cli.batches import offered
-from handrail.interfaces.cli.choices import Choice, key_of
+from handrail.interfaces.cli.choices import Choice, key_of, meaning
 from handrail.interfaces.cli.completion import MessageCompleter
 from handrail.interfaces.cli.deciding import ALONE_SECONDS, WORDS, Deciding
 from handrail.interfaces.cli.pictures import Pictures
@@ -291,6 +291,8 @@ class Conversation:
             self._choice = None
             self._prompt.empty()
             self._do(lambda: choice.answered(key))
+        else:
+            self.tell("asked", f"an answer is {meaning(choice.keys)}")
 
     def _do(self, action: Action) -> None:
         """Do it after all that was asked for before."""

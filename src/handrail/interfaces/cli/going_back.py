@@ -249,6 +249,8 @@ def outcome(event: Rewound | Redone, prepared: ChangePrepared | None) -> str:
     if isinstance(event, Rewound) and event.keep is not None:
         after = f"goes on after {turns(event.turns)}" if event.turns else "begins anew"
         done.append(f"the conversation {after}")
+    elif isinstance(event, Redone) and event.conversation is not None:
+        done.append(f"the conversation {'is back' if event.conversation else 'was not set aside'}")
     if not done:
         done.append("what was set aside is back" if isinstance(event, Redone) else "no file had to change")
     return "; ".join(done) + (f"; {event.detail}" if event.detail else "")

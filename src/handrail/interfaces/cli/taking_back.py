@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from handrail.interfaces.cli.choices import key_of
+from handrail.interfaces.cli.choices import key_of, meaning
 from handrail.interfaces.cli.figures import clock
 from handrail.interfaces.cli.going_back import (
     Look,
@@ -160,6 +160,7 @@ def pressed(prompt: str, keys: str) -> str:
             return "n"
         if key:
             return key
+        print(f"An answer is {meaning(keys)}.", file=sys.stderr)
 
 
 def advice(undecided: "list[FilePlan]") -> str:

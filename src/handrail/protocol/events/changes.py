@@ -86,6 +86,8 @@ class Redone(EventBase):
     """The `request_id` of the rewind."""
     change_id: str = ""
     detail: str = ""
+    conversation: bool | None = None
+    """Whether what was set aside of the conversation came back; None in older logs."""
 
 
 class RewindRefused(EventBase):
