@@ -14,7 +14,7 @@ def test_a_run_that_does_not_fit_into_one_message_is_told_with_the_next() -> Non
     state.runs.ended = [
         Ended(run_id=f"run_{number}", seq=number, summary=f"Run {number} {'x' * 1_400}") for number in (1, 2)
     ]
-    told = []
+    told = list[str]()
     for seq in (3, 4):
         part = new_runs(state, 8_000)
         told += part.runs

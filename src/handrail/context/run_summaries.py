@@ -20,7 +20,7 @@ class RunPart(NamedTuple):
 
 
 def new_runs(state: State, window: int) -> RunPart:
-    """Of runs that no message which the model is shown has told of yet; what does not fit waits for the next."""
+    """Of runs that no message which the model is shown has told of yet; what does not fit waits."""
     found = [run for run in state.runs.ended if run.seq > state.cut.upto and not run.told]
     if not found:
         return RunPart()
