@@ -34,7 +34,7 @@ WHY_NOT = {
     "trusted": "has changed since you trusted it",
     "flag": "is not what it was when this run began",
     "own": "is not what it was when this run began",
-    "gone": "There is no pipeline 'report'",
+    "gone": "There is no route 'report'",
 }
 
 

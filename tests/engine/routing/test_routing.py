@@ -173,9 +173,9 @@ async def test_the_users_own_route_holds_for_the_session_and_one_message_may_dif
 
 async def test_a_route_that_nobody_knows_is_told_at_once(tmp_path: Path) -> None:
     async with conversation(tmp_path, [DONE], catalogue=TWO) as talk:
-        with pytest.raises(UsageProblem, match="no pipeline 'nonsense'"):
+        with pytest.raises(UsageProblem, match="no route 'nonsense'"):
             await talk.send(SetRoute(route="nonsense"))
-        with pytest.raises(UsageProblem, match="no pipeline 'nonsense'"):
+        with pytest.raises(UsageProblem, match="no route 'nonsense'"):
             await talk.send(SendMessage(text="hi", route="nonsense"))
 
 

@@ -78,7 +78,7 @@ def test_a_route_is_shown_and_chosen_in_a_terminal_and_holds_from_then_on(tmp_pa
         talk.expect("route     agent (92% sure)")
         talk.expect("$0.00")
         talk.type("/route nonsense" + ENTER)
-        talk.expect("There is no pipeline 'nonsense'")
+        talk.expect("There is no route 'nonsense': there are auto, agent, chat,")
         talk.type("/route chat" + ENTER)
         talk.expect("route     chat")
         talk.type("fix the rounding in cart.py" + ENTER)
@@ -117,7 +117,7 @@ def test_next_goes_on_by_the_route_of_what_it_goes_on_with(tmp_path: Path) -> No
 def test_a_route_of_the_command_line_is_the_sessions_and_a_wrong_one_is_told(tmp_path: Path) -> None:
     model = script(tmp_path, PLAN, {"when": "", "text": "Done."})
     wrong = run("run", "fix cart.py", "--route", "nonsense", "--model", model, cwd=tmp_path, **ON)
-    assert (wrong.returncode, "no pipeline 'nonsense'" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "no route 'nonsense'" in wrong.stderr) == (2, True)
     done = run("run", "fix cart.py", "--route", "chat", "--model", model, cwd=tmp_path, **ON)
     assert (done.returncode, done.stdout) == (0, "Done.\n")
     (session,) = runs(tmp_path)

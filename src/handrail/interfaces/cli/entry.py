@@ -41,6 +41,9 @@ def status_of(error: BaseException) -> int:
             return first.exit_status
         case click.exceptions.Exit():
             return first.exit_code
+        case click.exceptions.NoArgsIsHelpError():
+            print(first.format_message(), file=sys.stderr)
+            return first.exit_code
         case click.UsageError():
             path = first.ctx.command_path if first.ctx else "handrail"
             tell(f"{first.format_message().rstrip('.')}. See `{path} --help`.")

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 SLASH = re.compile(r"^\s*/([A-Za-z][A-Za-z-]*)(?:\s+(.*))?\s*$", re.DOTALL)
 CONTINUE = "Go on from where you stopped."
+KEYS = (
+    "Esc, Ctrl-C: stop the turn   Alt-Enter: new line   Ctrl-D: leave   "
+    "@path: attach a file   @agent, as the first word: run that agent"
+)
 RETRY = "Your last answer was cut off or did not work. Answer again from the start; change less at a time."
 
 
@@ -180,13 +184,12 @@ async def export(talk: "Conversation", argument: str) -> None:
 
 
 async def show_help(talk: "Conversation", _argument: str) -> None:
+    usages = {name: f"/{name} {command.takes}".rstrip() for name, command in COMMANDS.items()}
+    column = max(map(len, usages.values()))
     for name, command in COMMANDS.items():
-        if name == "intent" and not talk.app.intents.bound:
-            continue
-        usage = f"  {f'/{name} {command.takes}':<22}"
+        usage = f"  {usages[name]:<{column}}  "
         talk.say(wrap(line((ACCENT, usage), command.help), talk.width, " " * len(usage)))
-    keys = "  Alt-Enter: new line   @path: attach a file   Ctrl-C: stop the turn   Ctrl-D: leave"
-    talk.say(wrap(line((DIM, keys)), talk.width, "  "))
+    talk.say(wrap(line((DIM, f"  {KEYS}")), talk.width, "  "))
 
 
 async def clear(talk: "Conversation", _argument: str) -> None:
@@ -222,7 +225,7 @@ COMMANDS = {
     "rewind": Slash("N|turn N", "go back to before it: files, conversation or both", slash_changes.rewind),
     "redo": Slash("", "undo the last /undo or /rewind", slash_changes.redo),
     "intent": Slash(
-        "[ID|none]", "the intent that changes belong to, where there are any", slash_intent.intent
+        "[ID|none]", "the intent that changes belong to, where intents are in use", slash_intent.intent
     ),
     "run": Slash("[N|N-M|all]", "the commands of the last answer; run one, some or all", run_suggested),
     "next": Slash("[N]", "say the first next step of the last answer, or number N", slash_next.say_next),

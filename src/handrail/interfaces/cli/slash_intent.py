@@ -19,9 +19,11 @@ async def intent(talk: "Conversation", argument: str) -> None:
             raise UsageProblem("No intent is active.")
         await talk.send(SelectIntent(intent_id="" if argument == NONE else argument))
         return
+    if not active and not talk.app.intents.bound:
+        talk.tell("intent", "intents are not in use here; `handrail intents init` turns them on")
+        return
     from handrail.interfaces.cli.intent_lines import listed
 
     talk.tell("intent", f"{active or 'none is active'}; /intent ID selects one")
-    if active or talk.app.intents.bound:
-        for text in listed(talk.app.intents.now()):
-            talk.tell("", text)
+    for text in listed(talk.app.intents.now()):
+        talk.tell("", text)

@@ -20,7 +20,11 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One object a line.")
 @workspace_option
 def router(as_json: bool, **given: Any) -> None:
-    """Where messages went: by rules, a model or your answer, how sure, and what came of it."""
+    """Where messages went, and what came of it.
+
+    Whether rules, a model or your answer decided, how sure that was, whether files were changed, and how
+    often you chose another route after it.
+    """
     import anyio
 
     from handrail.engine.routing.outcomes import counted, outcomes
