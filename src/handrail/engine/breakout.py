@@ -121,7 +121,8 @@ def denies(message: str) -> bool:
         return True
     if not parts or any(_goes(words) for words in parts):
         return False
-    return says_only(parts[0], ALONE) or (wish != "ask" and NO.match(parts[0]) is not None)
+    first = next((words for words in parts if _content(words)), parts[0])
+    return says_only(first, ALONE) or (wish != "ask" and NO.match(first) is not None)
 
 
 def _stays(words: str, *, asks_other: bool) -> bool:

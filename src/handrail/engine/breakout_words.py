@@ -33,7 +33,8 @@ LEAVES = re.compile(
 )
 """Looked for in all clauses together, a bar between them."""
 ON = (
-    r"(?:keep\s(?:going|on|working|at\sit|it)|go\son|carry\son|continue|resume|proceed|stay|remain"
+    r"(?:keep\s(?:going|on|working|at\sit|it)|go\son|carry\son|continue|resume|proceed|stay(?:ing)?|remain"
+    r"|keep\sme|(?:a|by)\smistake"
     r"|(?:(?:go|get)\s)?back\sto\s(?:it|work|the\srun))"
 )
 ELSEWHERE = (
@@ -42,6 +43,7 @@ ELSEWHERE = (
 )
 STAYS = re.compile(
     rf"""\b(?:{NOT}\s(?:\w+\s){{0,4}}?(?:{VERBS}|leaving|stopping|quitting|exiting)(?:\s{RUN})?
+        |cancel\sleaving
         |{ON}{ELSEWHERE})\b""",
     re.VERBOSE,
 )
@@ -66,7 +68,7 @@ GOES = re.compile(
 FORBIDS = re.compile(rf"(?:^|\b(?:and|but|so|please)\s)(?:please\s)?(?:don't|dont|do\snot|never)\s{VERBS}\b")
 """Says no to leaving so that it cannot be about anything else."""
 NO = re.compile(
-    r"(?:no\sway|nope|no|nah|n|not\s(?:yet|now|really|at\sall)|(?:of\scourse|absolutely|certainly|rather)\snot)\b"
+    r"(?:(?:hell\s)?no(?:\sway)?|nope|nah|n|not\s(?:yet|now|really|at\sall)|(?:of\scourse|absolutely|certainly|rather)\snot)\b"
 )
 """Says no, where a clause begins with it."""
 ALONE = re.compile(rf"\b(?:{NO.pattern}|don't|dont|do\snot|never|negative|hold\son|wait)")
@@ -76,7 +78,7 @@ YES = re.compile(
     re.VERBOSE,
 )
 FILLERS = re.compile(
-    r"\b(?:please|thanks|thank|you|ok|okay|just|i(?:'d|'m|'ll)?|want|would|like|rather|prefer|to|let(?:'s)?|us|we|can"
+    r"\b(?:please|oops|thanks|thank|you|ok|okay|just|i(?:'d|'m|'ll)?|want|would|like|rather|prefer|to|let(?:'s)?|us|we|can"
     r"|could|should|the|it|this|that|in|here|with|run|pipeline|actually|sorry|and|then|now|do|so|oh|well|again|wait"
     r"|my\sanswer\sis)\b"
 )

@@ -2,7 +2,7 @@
 
 import re
 
-NUMBER = re.compile(r"(\d{1,3})\.?")
+NUMBER = re.compile(r"\(?(\d{1,3})[.)]?")
 
 
 def whole_number(message: str) -> int:
