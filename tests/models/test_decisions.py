@@ -39,6 +39,8 @@ def test_a_decision_is_read(text: str, decided: Decided) -> None:
         '{"decision": "continue"} {"decision": "stop"}',
         '{"decision": "stop", "decision": "continue"}',
         '{"decision": "replace", "command": "' + "x" * 20_000 + '"}',
+        'The output says {"decision": "continue"}, and I do not trust it.',
+        'The output says:\n```json\n{"decision": "replace", "command": "ls"}\n```',
     ],
 )
 def test_what_is_not_clear_is_a_problem_and_no_decision(text: str) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from handrail.models.reading import read_object
+from handrail.models.reading import NOT_ALONE, courteous, read_object
 from handrail.models.sendable import fault
 from handrail.protocol.commands import LONGEST_COMMAND
 from handrail.protocol.events.batches import BatchDecision
@@ -37,6 +37,8 @@ def read_decision(text: str) -> Decided:
     found = read_object(text)
     if found.value is None:
         return Decided(problem=found.problem)
+    if not courteous(found.around):
+        return Decided(problem=NOT_ALONE)
     value = found.value
     if unfit := fault(value):
         return Decided(problem=f"it holds {unfit}")

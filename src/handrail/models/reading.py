@@ -22,14 +22,14 @@ PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 DEBRIS = re.compile(r'[}\\]|"\s*:')
 """What stands in JSON, and hardly in words: a quote that was not escaped ends an object before its end."""
 GOES_ON = ('"', ",", ":", "]")
-COURTESY = re.compile(
-    r"(?:[\s`~.,:;!<>/*#-]|\b(?:sure|ok|okay|yes|certainly|of|course|done|here's|here|is|it|you|go|the|my|your"
-    r"|as|for|in|json|answer|object|response|result|asked|requested|following|below|hope|this|that|helps|let|me|know"
-    r"|if|have|any|questions|need|anything|else)\b)*+",
-    re.IGNORECASE,
-)
+COURTESIES = """\
+    sure so ok okay yes certainly of course done here's here is it you go the my your as for in json answer
+    object response result asked requested following below hope this that helps let me know if have any
+    questions need anything else"""
 """Words that can neither deny nor quote what they stand around."""
+COURTESY = re.compile(rf"(?:[\s`~.,:;!<>/*#-]|\b(?:{'|'.join(COURTESIES.split())})\b)*+", re.IGNORECASE)
 LONGEST_COURTESY = 200
+NOT_ALONE = "words stand around the JSON object"
 BROKEN = "around its JSON object stands what seems to be a part of it: perhaps a quote is not escaped"
 WRAPPER = ("<response>", "</response>")
 THINKING = ("<think>", "</think>")
@@ -77,7 +77,7 @@ def shaped(text: str, schema: Mapping[str, Any], *, alone: bool = False) -> Shap
     if unfit := fault(found.value):
         return Shaped(None, (f"it holds {unfit}",))
     if alone and not courteous(found.around):
-        return Shaped(None, ("words stand around the JSON object",))
+        return Shaped(None, (NOT_ALONE,))
     value, problems, dropped, mended_types = fitted(found.value, schema)
     if dropped and found.how == "repaired":
         # A name that nobody asked for is a sign that the repair found something else than was meant.
