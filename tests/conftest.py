@@ -23,9 +23,16 @@ LOCAL_NAMES = {"localhost", "localhost.localdomain", ""}
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker which sandboxes there are: each one's own look under load could give it other tests."""
-    from tests.tools.sandbox.conftest import probed
+    from tests.tools.sandbox.machine import probed
 
     node.workerinput["sandboxes"] = [found.model_dump_json() for found in probed()]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if given := getattr(config, "workerinput", None):
+        from tests.tools.sandbox.machine import told
+
+        told(given["sandboxes"])
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from tests.engine.conversation import Conversation, conversation, words, write_s
 from tests.hostile.attempts import FAMILIES, Step
 from tests.hostile.world import SECRETS, World, hostile_world
 from tests.processes import gone, lasting, running
-from tests.tools.sandbox.conftest import working
+from tests.tools.sandbox.machine import working
 
 pytestmark = pytest.mark.anyio
 SETTINGS = "[limits]\nsteps = 10000\nturn_tokens = 100000000\n"

@@ -12,7 +12,7 @@ from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import find_secrets
 from tests.processes import gone, lasting, running
 from tests.tools.calls import Bench
-from tests.tools.sandbox.conftest import working
+from tests.tools.sandbox.machine import working
 
 pytestmark = pytest.mark.anyio
 MakeBench = Callable[..., Bench]

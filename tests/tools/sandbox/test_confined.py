@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail.tools.sandbox.protection import Protection
-from tests.tools.sandbox.conftest import working
+from tests.tools.sandbox.machine import working
 from tests.tools.sandbox.room import Room, furnished
 
 pytestmark = pytest.mark.anyio

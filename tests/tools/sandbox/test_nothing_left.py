@@ -9,7 +9,7 @@ import pytest
 
 from handrail.tools.sandbox.protection import Protection
 from tests.processes import gone, lasting, running
-from tests.tools.sandbox.conftest import working
+from tests.tools.sandbox.machine import working
 from tests.tools.sandbox.room import Room, furnished
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ import pytest
 from handrail.storage.scratch import remember
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox, machine
-from tests.tools.sandbox.conftest import working
+from tests.tools.sandbox.machine import working
 
 NOTHING = Protection(why="nothing works")
 WHOLE = Protection(

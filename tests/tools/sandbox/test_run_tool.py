@@ -10,7 +10,7 @@ from handrail.protocol.values import AllowedCommand
 from handrail.tools.sandbox.protection import Protection
 from handrail.tools.sandbox.sandbox import Sandbox
 from tests.tools.calls import Bench
-from tests.tools.sandbox.conftest import working
+from tests.tools.sandbox.machine import working
 
 pytestmark = pytest.mark.anyio
 MakeBench = Callable[..., Bench]
