@@ -272,7 +272,7 @@ class Catalogue(NamedTuple):
         if found is None:
             names = ", ".join(sorted(self.pipelines))
             raise UsageProblem(
-                f"There is no pipeline {name!r}; there are: {names}, and what `handrail agents` lists."
+                f"There is no route {name!r}: there are auto, {names}, and what `handrail agents` lists."
             )
         return found
 
