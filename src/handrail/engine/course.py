@@ -143,8 +143,8 @@ class Course:
         after.apply(Recorded(self._session.stream, self._session.seq + 1, time.time(), left))
         command = SendMessage(text=text, images=asked.images, route=asked.route, message_id=new_id("m"))
         again, blobs = self._said(command, after)
-        way = self._ways.of(command, after, self._turn.turn_id)
         try:
+            way = self._ways.of(command, after, self._turn.turn_id)
             started = self._begun(way, again)
         except HandrailError:
             self._session.append(left, again, blobs=blobs)  # the run is left, whatever becomes of the message

@@ -17,7 +17,6 @@ from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.stages import Steering
 from handrail.engine.routing.beginning import WORK, Way, Ways
-from handrail.engine.routing.mentioned import mentioned_agent
 from handrail.engine.routing.starting import run_of
 from handrail.engine.takeover import ended_turn, resumes, take_over
 from handrail.models.base import Model
@@ -229,7 +228,7 @@ class Runner:
         run_id, run, way = paused.run_id if paused else "", list[Event](), Way(WORK)
         try:
             if paused is None:
-                way = self._way(command, turn_id) if picked is None else way
+                way = self.maker.ways.of(command, self.session.state, turn_id) if picked is None else way
             self._model = await self.maker.model(self.session)
             model = self._model.name
             if paused is None:
@@ -259,12 +258,6 @@ class Runner:
             events = self.maker.picked(picked, message.event, started) if picked else [message.event, started]
             self.session.append(*events, *run, take=[number], blobs=message.blobs)
             self._go_on(tasks)
-
-    def _way(self, command: SendMessage, turn_id: str) -> Way:
-        agent = mentioned_agent(command, self.workspace, self.maker.catalogue)
-        if agent.route:
-            return Way(agent.route)
-        return self.maker.ways.of(command, self.session.state, turn_id)._replace(noted=agent.note)
 
     def _begun(self, way: Way, turn_id: str, command: SendMessage, model: Model) -> list[Event]:
         return run_of(
