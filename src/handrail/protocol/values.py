@@ -10,8 +10,8 @@ Effort = Literal["low", "medium", "high"]
 """How much a model is to think before it answers."""
 ReadAs = Literal["as_is", "fenced", "first_object", "repaired", "coerced", "trimmed", "words"]
 """How an answer became an object: it was one, in a fence, among words, mended; then perhaps with simple types
-made what the schema asks for, and without names that it does not know. `words`: it was none, and its words are
-all that counts."""
+made what the schema asks for, and without names that it does not know. `words`: it was none, and its words
+are all that counts."""
 FinishReason = Literal[
     "answered", "cancelled", "budget", "stuck", "failed", "waiting", "interrupted", "unverified"
 ]

@@ -78,7 +78,8 @@ def untrusted_agents(places: "Places", workspace: Path) -> tuple[list[Untrusted]
         try:
             agent = folders.load(each)
         except ConfigProblem as problem:
-            wrong.append(f"The agent {flat(each.slug)} cannot be trusted, because its file is wrong:\n{problem}")
+            name = flat(each.slug)
+            wrong.append(f"The agent {name} cannot be trusted, because its file is wrong:\n{problem}")
             continue
         found.append(Untrusted(agent, folders.trust(agent)))
     return [each for each in found if each.trust != "trusted"], wrong
