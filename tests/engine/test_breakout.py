@@ -149,6 +149,11 @@ def test_numbers_mean_what_the_last_menu_printed() -> None:
     assert decide(run, "2") == Resume()
 
 
+@pytest.mark.parametrize("message", ["Never mind, what is up?", "Something else: what is up?", "what is up?"])
+def test_what_is_answered_is_what_was_asked_and_not_that_it_asked_to_leave(message: str) -> None:
+    assert decide(pending(message), "yes") == Leave("what is up?", first=True)
+
+
 @pytest.mark.parametrize("message", ["3", "exit pipeline", "never mind, please"])
 def test_a_bare_wish_to_leave_is_not_answered_by_a_model(message: str) -> None:
     assert decide(pending(message), "yes") == Leave("", first=True)

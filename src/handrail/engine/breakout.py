@@ -85,7 +85,7 @@ def _pending(run: RunState, message: str, elsewhere: str) -> Decision:
     if elsewhere and not number:
         return Leave(message, first=False)
     asked = run.leaving.message if run.leaving else ""
-    first = "" if _bare(run, asked) else asked
+    first = "" if _bare(run, asked) else _wanted(asked)
     if number == LEAVE or _only_leaves(message):
         return Leave(first, first=True)
     if confirms(message):
@@ -164,6 +164,16 @@ def _after_denial(message: str) -> str:
 
 def _is_exit(run: RunState, message: str) -> bool:
     return bool(run.pause) and whole_number(message) == (run.pause.exit if run.pause else 0)
+
+
+def _wanted(message: str) -> str:
+    """What is to be answered of a message that asked to leave: not that it did."""
+    begun = 0
+    for words, end in clauses(message[:LOOKED_AT]):
+        if end == LOOKED_AT or not says_only(words, LEAVES):
+            break
+        begun = end
+    return message[begun:].strip()
 
 
 def _bare(run: RunState, message: str) -> bool:
