@@ -211,25 +211,6 @@ async def test_an_unknown_pipeline_is_refused_with_the_names_of_those_there_are(
             await talk.send(SendMessage(text="hi", route="nothing"))
 
 
-@pytest.mark.promise("RUN-6")
-async def test_two_runs_at_once_never_mix(tmp_path: Path) -> None:
-    async with conversation(tmp_path, answers(), mode="edit", catalogue=catalogue()) as talk:
-        other = talk.app.new_session()
-        talk.held.hold(0, 0)
-        await talk.app.send(other, SendMessage(text=QUESTION, route="report"))
-        await talk.send(SendMessage(text=QUESTION, route="report"))
-        await talk.held.reached(0, 0)
-        talk.held.let_go(0, 0)
-        await talk.until(RunPaused)
-        (mine,) = talk.all(RunStarted)
-        async for item in talk.app.follow(other):
-            event = getattr(item, "event", None)
-            assert getattr(event, "run_id", "") != mine.run_id
-            assert item.stream.endswith(other)
-            if isinstance(event, TurnFinished):
-                break
-
-
 async def test_a_stage_that_works_in_the_conversation_is_told_what_it_takes(tmp_path: Path) -> None:
     plan, work = report().stages[0], Stage("work", "work", prompt="Now do it.", takes=("plan",))
     script = [
