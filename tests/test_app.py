@@ -186,6 +186,14 @@ async def test_mode_of_the_command_line_holds_for_an_older_session_too(tmp_path:
 # Models
 
 
+async def test_a_resumed_session_keeps_its_model_and_nobody_is_said_to_have_chosen_it(tmp_path: Path) -> None:
+    async with conversation(tmp_path, YES) as first:
+        await first.turn("hi")
+    async with conversation(tmp_path, None, session=first.id) as talk:
+        chosen = await talk.app.chosen_model(first.id)
+        assert (chosen.reference, chosen.why) == ("scripted/test", "it answered here before")
+
+
 @pytest.mark.promise("APP-4")
 async def test_unknown_model_is_a_usage_problem(tmp_path: Path) -> None:
     async with conversation(tmp_path, None, model="nobody/knows") as talk:

@@ -35,15 +35,21 @@ async def server(_available: Mapping[str, Connection]) -> str | None:
 
 @pytest.mark.promise("MOD-13")
 async def test_first_place_that_names_a_model_wins() -> None:
-    wishes = Wishes(flag="gpt-1", session="grok-2", workspace="gemini-3", user="claude-4")
-    owners = {"flag": "openai", "session": "xai", "workspace": "gemini", "user": "anthropic"}
+    wishes = Wishes(flag="gpt-1", session="grok-2", before="gpt-5", workspace="gemini-3", user="claude-4")
+    owners = {
+        "flag": "openai",
+        "session": "xai",
+        "before": "openai",
+        "workspace": "gemini",
+        "user": "anthropic",
+    }
     reasons = set()
     for place, owner in owners.items():
         chosen = await choose(wishes, environment=KEYS, find=server)
         assert chosen.reference.startswith(f"{owner}/")
         reasons.add(chosen.why)
         wishes = wishes._replace(**{place: ""})  # type: ignore[arg-type]
-    assert len(reasons) == 4
+    assert len(reasons) == 5
 
 
 @pytest.mark.promise("MOD-13")

@@ -18,6 +18,7 @@ from handrail.protocol.events import (
     RunResumed,
     RunStarted,
     StageCompleted,
+    ToolStarted,
     TurnFinished,
 )
 from tests.engine.conversation import Conversation, conversation, words
@@ -146,7 +147,9 @@ async def test_without_a_source_nothing_is_answered(tmp_path: Path) -> None:
         await talk.turn("@report Which spaceships fly to Jupiter?")
         done = await talk.turn("1")
         assert done.reason == "failed"
-        assert "Nothing was found for: Which spaceships fly to Jupiter?" in done.detail
+        assert "Nothing was found for: Which spaceships fly to Jupiter? Without" in done.detail
+        (looked,) = [event.summary for event in talk.all(ToolStarted) if event.tool == "search"]
+        assert looked == "spaceship, fly, jupiter in documents/**/*.md"
         assert len(talk.requests) == 1
         assert not (tmp_path / "report.md").exists()
 

@@ -46,7 +46,7 @@ class Answerers:
     async def choice(self, session: Session | None) -> Choice:
         """The main model of a session and why; raises NoModel, with the ways out, when there is none."""
         wishes = self._wishes(session)
-        if not (wishes.flag or wishes.session or wishes.workspace or wishes.user):
+        if not (wishes.flag or wishes.session or wishes.before or wishes.workspace or wishes.user):
             # Looking for keys and servers is done once: an answer found stays found in this process.
             choice = self._found = self._found or await self._choose(wishes)
         else:
@@ -156,7 +156,8 @@ class Answerers:
         of_workspace = layer == "workspace"
         return Wishes(
             flag=self._flag,
-            session=_of_session(session) if session else "",
+            session=session.state.models.get("main", "") if session else "",
+            before=session.state.last_model if session else "",
             workspace=settings.main if of_workspace else "",
             user=settings.main if not of_workspace else "",
             fallbacks=settings.fallback.main,
@@ -193,8 +194,3 @@ async def _probe(model: Model) -> None:
     async with aclosing(model.stream(request)) as parts:
         async for _ in parts:
             pass
-
-
-def _of_session(session: Session) -> str:
-    """What was chosen in the session, else what answered in it last: resuming does not change the model."""
-    return session.state.models.get("main") or session.state.last_model

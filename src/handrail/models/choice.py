@@ -33,6 +33,8 @@ class Wishes(NamedTuple):
 
     flag: str = ""
     session: str = ""
+    before: str = ""
+    """What answered in the session last: resuming does not change the model."""
     workspace: str = ""
     user: str = ""
     fallbacks: tuple[str, ...] = ()
@@ -52,6 +54,7 @@ FindEmbedded = Callable[[Mapping[str, str]], Offer]
 PLACES = {
     "flag": "named on the command line",
     "session": "chosen in this session",
+    "before": "it answered here before",
     "workspace": "set for this workspace",
     "user": "set in your settings",
 }

@@ -99,7 +99,8 @@ def found(options: OfField) -> Check:
             return Passed()
         asked = "; ".join(squeezed(each) for each in within(output, ["missing"]))
         about = f" for: {asked}" if asked else ""
-        return Failed((f"Nothing was found{about}. Without a source nothing is answered.",))
+        end = "" if about.endswith(("?", ".", "!")) else "."
+        return Failed((f"Nothing was found{about}{end} Without a source nothing is answered.",))
 
     return check
 

@@ -108,7 +108,14 @@ async def _spots(work: Work, question: str, files: Sequence[str]) -> list[Spot]:
     hits: list[Hit] = []
     for pattern in files if stems else ():
         words = "|".join(re.escape(stem) for stem in stems)
-        given = {"pattern": rf"(?i)\b(?:{words})", "regex": True, "glob": pattern, "rows": True}
+        sought = f"{', '.join(stems)} in {pattern}"
+        given = {
+            "pattern": rf"(?i)\b(?:{words})",
+            "regex": True,
+            "glob": pattern,
+            "rows": True,
+            "sought": sought,
+        }
         end = await work.call("search", given)
         if not end.ok:
             raise GiveUp(f"The documents cannot be searched: {why_not(end).message}")

@@ -108,6 +108,8 @@ class SearchArguments(Value):
     regex: Annotated[bool, Field(description="pattern is a regular expression")] = False
     rows: Annotated[bool, Unsaid()] = False
     """For code: each hit as a JSON list of path, line and text."""
+    sought: Annotated[str, Unsaid()] = ""
+    """For code: what a pattern that it has made means, in words for a person."""
 
 
 class Search(Tool[SearchArguments]):
@@ -120,7 +122,7 @@ class Search(Tool[SearchArguments]):
         return About(path=arguments.path)
 
     def summary(self, arguments: SearchArguments, work: Work) -> str:
-        return _with_folder(f'"{arguments.pattern}"', work)
+        return _with_folder(arguments.sought or f'"{arguments.pattern}"', work)
 
     async def run(self, arguments: SearchArguments, work: Work) -> Outcome:
         place = work.decided

@@ -42,6 +42,7 @@ def test_an_agent_is_trusted_run_by_numbers_and_told_of_afterwards(tmp_path: Pat
         talk.expect("repair 1")
         talk.expect("5 of 5: write")
         talk.expect("## Sources")
+        talk.expect("what was written to report.md, above")
         talk.type(CTRL_D)
         assert talk.end() == 0
     listed = run("agents", "runs", "report", cwd=work).stdout

@@ -59,14 +59,22 @@ Done: discount is applied before tax; the test passes.
 """)
 
 
-def test_a_refusal_is_one_line_that_teaches() -> None:
+def test_a_refusal_says_what_happened_and_not_what_the_model_is_told_to_do() -> None:
     call = ToolCall(id="c_1", name="edit", arguments={"path": "src/cart.py", "old": "x"})
-    assert shown(
-        answered("", call),
-        refused("edit", "stale_file", "you changed it 12 s ago; read it again, then edit what is there now."),
-    ) == snapshot("""\
-  edit      src/cart.py                refused  stale_file: you changed it 12 s
-            ago; read it again, then edit what is there now.\
+    message = (
+        "src/cart.py exists, and the model has not been shown it. Read src/cart.py, then repeat the change."
+    )
+    assert shown(answered("", call), refused("edit", "no_hash", message)) == snapshot("""\
+  edit      src/cart.py                refused  no_hash: src/cart.py exists,
+            and the model has not been shown it.\
+""")
+    yours = "src/.env may hold secrets. Write it yourself."
+    assert "Write it yourself." in shown(answered("", call), refused("edit", "protected_path", yours))
+
+
+def test_a_tool_with_a_long_name_keeps_to_its_column() -> None:
+    assert shown(started("request_scope", "docs/**"), finished("request_scope", "allowed")) == snapshot("""\
+  scope     docs/**                    allowed\
 """)
 
 

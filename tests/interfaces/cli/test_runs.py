@@ -22,6 +22,7 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.events.runs import Choice
 from handrail.sessions.catalogue import SessionInfo
+from tests.interfaces.cli.shown import asked, ended, finished, shown, started
 
 ID = {"run_id": "run_1"}
 OF_STAGE = {"stage_id": "st_1", "stage": "draft"}
@@ -53,6 +54,30 @@ def text_of(rows: list[Line]) -> str:
 def test_a_run_tells_where_it_is_and_what_it_asks(event: Event, told: list[str]) -> None:
     shown = text_of(Screen(80).show(event))
     assert all(each in shown for each in told)
+
+
+def test_a_result_that_was_shown_when_it_was_written_is_not_shown_again() -> None:
+    report = "# Fares\n\nPaid back in full.\n"
+    diff = "--- /dev/null\n+++ b/report.md\n@@ -0,0 +1,3 @@\n+# Fares\n+\n+Paid back in full.\n"
+    completed = RunCompleted(text=report, **ID)
+    text = shown(asked("write", "report.md", diff), finished("write", "+3", shown=diff), completed)
+    assert text.count("Paid back in full.") == 1
+    assert "result    what was written to report.md, above" in text
+    text = shown(started("write", "report.md"), finished("write", "+3", shown=diff), completed)
+    assert text.count("Paid back in full.") == 1
+    part = shown(asked("write", "report.md", diff), RunCompleted(text="Paid back in full.", **ID))
+    assert part.count("Paid back in full.") == 2
+
+
+def test_what_a_gate_found_is_told_once() -> None:
+    flaw = GateFailed(
+        gate="quotes_match", issues=("Quote 1 stands  in no passage.", "Nor does 2."), **ID, **OF_STAGE
+    )
+    detail = "draft did not pass quotes_match: Quote 1 stands in no passage.; Nor does 2."
+    text = shown(flaw, ended("failed", detail))
+    assert text.count("Quote 1") == 1
+    assert "failed  draft did not pass quotes_match " in text
+    assert "Quote 1" in shown(ended("failed", detail))
 
 
 @pytest.mark.parametrize(

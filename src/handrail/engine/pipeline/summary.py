@@ -28,7 +28,8 @@ def summary(run: RunState, outputs: Outputs, how: str) -> str:
 
 
 def _lines(run: RunState, fields: Sequence[tuple[str, str]], how: str, most: int) -> Iterator[str]:
-    yield f"Run of {run.pipeline}: {_short(how, HOW)}."
+    said = _short(how, HOW)
+    yield f"Run of {run.pipeline}: {said}{'' if said.endswith(('?', '!', '…')) else '.'}"
     yield f"Question: {_short(run.question, QUESTION)}"
     yield f"Stages done: {', '.join(run.stages) or 'none'}."
     for title, names in ABOUT.items():

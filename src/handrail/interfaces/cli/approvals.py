@@ -21,6 +21,7 @@ from handrail.interfaces.cli.styles import (
     line,
     wrap,
 )
+from handrail.interfaces.cli.tool_lines import CALLED
 from handrail.protocol.events import ApprovalAsked
 
 SHOWN_AT_ONCE = 60
@@ -36,7 +37,7 @@ def whole(asked: ApprovalAsked, width: int) -> list[Line]:
 
 @lru_cache(maxsize=4)  # while it waits for an answer, it is drawn several times a second
 def _whole(tool: str, summary: str, preview: str, width: int) -> tuple[Line, ...]:
-    head = Piece(DIM, f"{INDENT}{tool:<{NAME_COLUMNS}}")
+    head = Piece(DIM, f"{INDENT}{CALLED.get(tool, tool):<{NAME_COLUMNS}}")
     if diffs.is_diff_of(preview, summary):
         rows = [(head, Piece(PLAIN, summary)), *diffs.render(preview)]
     else:

@@ -33,6 +33,16 @@ def is_diff_of(text: str, path: str) -> bool:
     return True
 
 
+def whole_of(text: str, path: str) -> str:
+    """The text of a file that the diff creates, all of it; empty for any other diff."""
+    lines = text.split("\n")
+    if not is_diff_of(text, path) or any(
+        NOTE.fullmatch(one) or one.startswith(("-", " ")) for one in lines[2:]
+    ):
+        return ""
+    return "\n".join(one[1:] for one in lines[2:] if one.startswith("+"))
+
+
 def render(text: str) -> list[Line]:
     """The lines of all hunks, numbered; a gap between hunks and a further file are marked."""
     rows: list[Line] = []

@@ -52,6 +52,7 @@ from handrail.protocol.events import (
     Rewound,
     Routed,
     RouteSet,
+    RunCompleted,
     SessionDeleted,
     SessionHooked,
     SessionRenamed,
@@ -83,7 +84,9 @@ def lines_of(event: Event, known: Known, width: int) -> list[Line]:
         case TodoCompleted():
             return todo_completed(event, known, width)
         case TurnFinished():
-            return turn_finished(event, width)
+            return turn_finished(event, known, width)
+        case RunCompleted() if event.text.strip() in known.written:
+            return note("result", f"what was written to {known.written[event.text.strip()]}, above", width)
         case Rewound() | Redone() | RewindRefused() | CopyKept():
             return went_back(event, known, width)
         case _:
@@ -208,7 +211,11 @@ def user_message(event: UserMessage, width: int) -> list[Line]:
     if names:
         rows += note("attached", ", ".join(names), width)
     if again:
-        rows += note("updated", f"the model sees {', '.join(again)} as changed since", width)
+        rows += note(
+            "updated",
+            f"{', '.join(again)} changed since the model last looked; it is shown the new text",
+            width,
+        )
     return rows + unattached(event, width)
 
 
@@ -228,14 +235,15 @@ ENDS = {
 }
 
 
-def turn_finished(event: TurnFinished, width: int) -> list[Line]:
+def turn_finished(event: TurnFinished, known: Known, width: int) -> list[Line]:
     """How the turn ended, where it was not simply answered, and what it took."""
+    detail = event.detail.partition(f": {known.wanting}")[0] if known.wanting else event.detail
     figures = line((DIM, f"{duration(event.seconds)}   {tokens(event.usage)}   {usd(event.cost_usd)}"))
     if event.reason not in ENDS:
-        said = line((DIM, event.detail))
+        said = line((DIM, detail))
     else:
         style, word = ENDS[event.reason]
-        said = line((style, word), f"  {event.detail}" if event.detail else "")
+        said = line((style, word), f"  {detail}" if detail else "")
     *above, last = wrap(said, width, INDENT)
     return [*above, *beside(last, figures, width)]
 

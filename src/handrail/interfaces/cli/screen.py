@@ -2,20 +2,24 @@
 
 from typing import Literal
 
+from handrail.interfaces.cli import diffs
+from handrail.interfaces.cli.approvals import hidden
 from handrail.interfaces.cli.markdown import Markdown
 from handrail.interfaces.cli.rendering import lines_of
 from handrail.interfaces.cli.styles import Line
-from handrail.interfaces.cli.tool_lines import Known, about
+from handrail.interfaces.cli.tool_lines import DIFF_LINES, Known, about
 from handrail.protocol.events import (
     Answered,
     ApprovalAsked,
     ChangePrepared,
     Delta,
     Event,
+    GateFailed,
     RequestFailed,
     RequestStarted,
     TodoCompleted,
     TodosChanged,
+    ToolFinished,
     ToolStarted,
     TurnFinished,
     UserMessage,
@@ -113,6 +117,15 @@ class Screen:
                 self.known.asked[event.approval_id] = event
                 self.known.calls[event.call_id] = event.summary
                 self.known.previewed.add(event.call_id)
+                if not hidden(event, self.width):
+                    self._saw_written(event.preview, event.summary)
+            case ToolFinished(status="ok") if event.call_id not in self.known.previewed:
+                if len(event.shown.splitlines()) < DIFF_LINES:
+                    self._saw_written(event.shown, self.known.calls.get(event.call_id, ""))
+            case GateFailed():
+                self.known.wanting = " ".join(event.issues[0].split()) if event.issues else ""
+            case TurnFinished():
+                self.known.written, self.known.wanting = {}, ""
             case ChangePrepared(by="rollback"):
                 self.known.going_back = event
             case TodosChanged():
@@ -122,6 +135,10 @@ class Screen:
                     todo.model_copy(update={"done": True}) if todo.id == event.todo_id else todo
                     for todo in self.known.todos
                 )
+
+    def _saw_written(self, diff: str, path: str) -> None:
+        if text := diffs.whole_of(diff, path).strip():
+            self.known.written[text] = path
 
     def _spaced(self, block: Block, rows: list[Line]) -> list[Line]:
         """An empty line around what the user said, and where tools follow text."""

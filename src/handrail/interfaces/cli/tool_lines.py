@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.interfaces.cli import diffs
+from handrail.interfaces.cli.refusal_words import in_short
 from handrail.interfaces.cli.styles import (
     BAD,
     BODY_INDENT,
@@ -26,6 +27,14 @@ BODY_LINES = 16
 DIFF_LINES = 60
 TELLING = ("path", "command", "pattern", "query", "url", "question")
 """Arguments that say best what a call is about."""
+CALLED = {
+    "apply_diff": "diff",
+    "background": "behind",
+    "record_lesson": "lesson",
+    "request_scope": "scope",
+    "select_active_intent": "intent",
+}
+"""Tools whose names do not fit into their column."""
 SHOWN_OTHERWISE = ("todos", "ask_user")
 """Tools whose success is an event of its own: the list, the answer."""
 
@@ -42,6 +51,10 @@ class Known:
     todos: tuple[Todo, ...] = ()
     going_back: ChangePrepared | None = None
     """The change set that takes others back."""
+    written: dict[str, str] = field(default_factory=dict)
+    """{text: file}, of files that were shown whole when they were written."""
+    wanting: str = ""
+    """What a gate of this turn found first."""
 
 
 def about(arguments: dict[str, Any]) -> str:
@@ -78,7 +91,8 @@ def tool_finished(event: ToolFinished, known: Known, width: int) -> list[Line]:
         back = line((DIM, "   /undo takes it back")) if word == "applied" else ()
         rows = tool_line(word, "", (*result_of(event), *back), width)
         return rows if changed else rows + body(event.shown, width)
-    rows = tool_line(event.tool, known.calls.get(event.call_id, ""), result_of(event), width)
+    tool = CALLED.get(event.tool, event.tool)
+    rows = tool_line(tool, known.calls.get(event.call_id, ""), result_of(event), width)
     return rows + body(event.shown, width)
 
 
@@ -89,7 +103,7 @@ def result_of(event: ToolFinished) -> Line:
     word = {"cancelled": "stopped"}.get(event.status, event.status)
     if event.error is None:
         return line((BAD, word), f"  {event.summary}" if event.summary else "")
-    return line((BAD, word), f"  {event.error.reason}: {' '.join(event.error.message.split())}")
+    return line((BAD, word), f"  {in_short(event.error)}")
 
 
 def body(text: str, width: int) -> list[Line]:
