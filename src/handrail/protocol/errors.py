@@ -78,7 +78,7 @@ RefusalReason = Literal[
 
 
 class ToolError(Value):
-    """A refusal that a model can act on; the same object goes to the model, the log and the screen."""
+    """A refusal that a model can act on; the same object goes to the model and the log."""
 
     type: Literal["tool_error"] = "tool_error"
     tool: str

@@ -24,7 +24,10 @@ def test_an_agent_is_trusted_run_by_numbers_and_told_of_afterwards(tmp_path: Pat
     assert refused.returncode == 1
     assert "`handrail trust` lets it be used" in refused.stderr
     with terminal("trust", cwd=work) as talk:
+        talk.expect("of this workspace, not trusted\n")
         talk.expect("stage 5    write: code write_file")
+        talk.expect("repair     analyse, once at most")
+        talk.expect("repair     draft, 2 times at most")
         talk.expect("Trust this, as it is now?")
         talk.type("y" + ENTER)
         talk.expect("Trusted.")
@@ -42,11 +45,13 @@ def test_an_agent_is_trusted_run_by_numbers_and_told_of_afterwards(tmp_path: Pat
         talk.expect("repair 1")
         talk.expect("5 of 5: write")
         talk.expect("## Sources")
-        talk.expect("what was written to report.md, above")
+        talk.expect("the text of report.md, shown above")
         talk.type(CTRL_D)
         assert talk.end() == 0
     listed = run("agents", "runs", "report", cwd=work).stdout
     assert "finished" in listed
+    assert listed.endswith(f"\n    {QUESTION}\n")
+    assert max(map(len, listed.splitlines())) < 80
     shown = run("agents", "runs", listed.split()[0], cwd=work).stdout
     for told in ("analyse (1 of 5)", "1. Look it up", "Quote 1 stands in no passage", QUOTE, "cost"):
         assert told in shown
@@ -79,6 +84,7 @@ def test_agents_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert {row["agent"]: row["state"] for row in rows} == {"small": "untrusted", "broken": "wrong"}
     shown = run("agents", "show", "small", "--prompts", cwd=tmp_path).stdout
     assert "not trusted" in shown
+    assert "`handrail trust` lets it be used." in shown
     assert "Name the topics." in shown
     assert run("agents", "validate", "small", cwd=tmp_path).returncode == 0
     wrong = run("agents", "validate", cwd=tmp_path)

@@ -62,7 +62,7 @@ def test_a_result_that_was_shown_when_it_was_written_is_not_shown_again() -> Non
     completed = RunCompleted(text=report, **ID)
     text = shown(asked("write", "report.md", diff), finished("write", "+3", shown=diff), completed)
     assert text.count("Paid back in full.") == 1
-    assert "result    what was written to report.md, above" in text
+    assert "result    the text of report.md, shown above" in text
     text = shown(started("write", "report.md"), finished("write", "+3", shown=diff), completed)
     assert text.count("Paid back in full.") == 1
     part = shown(asked("write", "report.md", diff), RunCompleted(text="Paid back in full.", **ID))

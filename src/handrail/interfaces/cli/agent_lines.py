@@ -28,8 +28,8 @@ from handrail.sessions.past_runs import PastRun
 TRUST = {
     "own": "yours",
     "trusted": "of this workspace, trusted",
-    "untrusted": "of this workspace, not trusted: `handrail trust` lets it be used",
-    "changed": "of this workspace, changed since you trusted it: `handrail trust` lets it be used",
+    "untrusted": "of this workspace, not trusted",
+    "changed": "of this workspace, changed since you trusted it",
 }
 READ = {
     "as_is": "as it is",
@@ -40,8 +40,8 @@ READ = {
     "trimmed": "without what nobody asked for",
     "words": "its words",
 }
-SHOWN, VALUE = 100, 500
-"""Characters: of what a run was asked, and of what an agent says of itself."""
+SHOWN, VALUE, ASKED = 100, 500, 74
+"""Characters: of what a run came to, of what an agent says of itself, of what a listed run was asked."""
 
 
 def shown(agent: Agent, trust: Trust, models: AgentModels) -> Iterator[str]:
@@ -70,17 +70,19 @@ def _made_of(agent: Agent, trust: Trust, models: AgentModels) -> Iterator[tuple[
         if pause := pipeline.pause_after(stage.name):
             yield "", f"then pauses: {', '.join(option.text for option in pause.options)}"
     for unit in pipeline.repairs:
-        yield "repair", f"{unit.first} to {unit.last}, {unit.times} times"
+        through = unit.first if unit.first == unit.last else f"{unit.first} to {unit.last}"
+        yield "repair", f"{through}, {'once' if unit.times == 1 else f'{unit.times} times'} at most"
     for keep in pipeline.keeps:
         yield "keeps", f"{keep.name}, from {keep.stage}.{keep.field}"
     for name, data in sorted(agent.files.files.items()):
         yield "file", f"{name} {hashlib.sha256(data).hexdigest()[:12]}"
 
 
-def run_row(run: PastRun, now: float) -> str:
-    """A run in a line."""
-    spent = f"{run.tokens:,} tokens, {usd(run.usd)}, {ago(now - run.began)}"
-    return f"{run.run_id}  {run.end:<8}  {run.pipeline}  {_short(run.question)}  ({spent})"
+def run_rows(run: PastRun, now: float) -> Iterator[str]:
+    """A run in a list: what became of it, and below that what was asked."""
+    spent = f"{run.tokens:,} tokens, {usd(run.usd)}"
+    yield f"{run.run_id}  {run.end:<8}  {run.pipeline}  {ago(now - run.began)}, {spent}"
+    yield f"    {_short(run.question, ASKED)}"
 
 
 def run_shown(run: PastRun) -> Iterator[str]:

@@ -86,7 +86,7 @@ def lines_of(event: Event, known: Known, width: int) -> list[Line]:
         case TurnFinished():
             return turn_finished(event, known, width)
         case RunCompleted() if event.text.strip() in known.written:
-            return note("result", f"what was written to {known.written[event.text.strip()]}, above", width)
+            return note("result", f"the text of {known.written[event.text.strip()]}, shown above", width)
         case Rewound() | Redone() | RewindRefused() | CopyKept():
             return went_back(event, known, width)
         case _:

@@ -83,8 +83,11 @@ def show(given: dict[str, Any], name: str, prompts: bool) -> None:
 
     folders = folders_of(given)
     agent = folders.load(one(folders, name))
-    for text in shown(agent, folders.trust(agent), models_of(given)):
+    trust = folders.trust(agent)
+    for text in shown(agent, trust, models_of(given)):
         print(text)
+    if trust in ("untrusted", "changed"):
+        print("`handrail trust` lets it be used.")
     for file, data in sorted(agent.files.files.items()) if prompts else ():
         print(f"\n--- {file}")
         for line in data.decode().split("\n"):
@@ -179,7 +182,7 @@ def runs(given: dict[str, Any], name: str, json_lines: bool) -> None:
     """List the runs of agents in this workspace, or show one: stages, pauses, cost and result."""
     import anyio
 
-    from handrail.interfaces.cli.agent_lines import run_row, run_shown
+    from handrail.interfaces.cli.agent_lines import run_rows, run_shown
     from handrail.interfaces.cli.opening import opened
     from handrail.sessions.past_runs import past_runs
 
@@ -197,7 +200,7 @@ def runs(given: dict[str, Any], name: str, json_lines: bool) -> None:
     elif json_lines:
         lines = [json.dumps(as_json(run)) for run in found]
     else:
-        lines = [run_row(run, time.time()) for run in found[:MOST_RUNS]]
+        lines = [text for run in found[:MOST_RUNS] for text in run_rows(run, time.time())]
         if not found:
             print(f"There is no run{f' of {name}' if name else ''} yet.", file=sys.stderr)
     for text in lines:
