@@ -187,3 +187,12 @@ def test_settings_of_a_workspace_that_are_ignored_are_listed(tmp_path: Path) -> 
     (tmp_path / ".handrail" / "config.toml").write_text('mode = "auto"\n')
     done = run("config", cwd=tmp_path)
     assert "config.toml:1: mode is ignored" in done.stderr
+
+
+def test_json_for_machines_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    hidden = "\N{RIGHT-TO-LEFT OVERRIDE}gnp\x9b2J"
+    model = script(tmp_path, {"text": f"Hello {hidden}"})
+    done = run("run", "hi", "--json", "--model", model, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert hidden in done.stdout.encode().decode("unicode_escape")

@@ -149,7 +149,7 @@ class JsonReport:
     def saw(self, recorded: Recorded) -> None:
         head = {"seq": recorded.seq, "at": round(recorded.at, 3)}
         fields = recorded.event.model_dump(mode="json")
-        print(json.dumps(head | fields, ensure_ascii=False), flush=True)
+        print(json.dumps(head | fields), flush=True)
 
     def finish(self) -> None:
         """Everything has been written."""

@@ -43,7 +43,7 @@ def listed(given: dict[str, Any], *, json_lines: bool) -> None:
             changes = app.history.changes(session_id)
             if json_lines:
                 for change in reversed(changes):
-                    print(json.dumps(as_json(change), ensure_ascii=False))
+                    print(json.dumps(as_json(change)))
                 return [], False
             state = app.state(session_id)
             if not changes:

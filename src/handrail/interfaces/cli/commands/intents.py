@@ -60,7 +60,7 @@ def show_list(given: dict[str, Any], *, as_lines: bool) -> None:
     found = with_intents(given, lambda intents: intents.now())
     if as_lines:
         for intent in found.intents:
-            print(json.dumps(as_json(intent, ignored=intent.id in found.ignored), ensure_ascii=False))
+            print(json.dumps(as_json(intent, ignored=intent.id in found.ignored)))
         return
     if not found.intents:
         print(f"There is no intent yet. {NEXT}", file=sys.stderr)
@@ -83,7 +83,7 @@ def show(given: dict[str, Any], intent_id: str, versions: bool, json_line: bool)
             told = as_json(intent, ignored=ignored) | {"text": intent.text}
             if versions:
                 told["versions"] = [one.event.model_dump(mode="json") | {"at": one.at} for one in edits]
-            return [json.dumps(told, ensure_ascii=False)]
+            return [json.dumps(told)]
         problems = intents.problems()
         return [*shown(intent, problems, ignored=ignored), *version_lines(edits)]
 

@@ -68,7 +68,7 @@ def show(given: dict[str, Any], *, with_deleted: bool, as_json: bool) -> None:
             infos = app.sessions(deleted=with_deleted)
             if as_json:
                 for info in infos:
-                    print(json.dumps(info._asdict(), ensure_ascii=False))
+                    print(json.dumps(info._asdict()))
                 return
             colour = takes_colour(sys.stdout, app.settings.display, os.environ)
             for row in session_lines(infos, time.time(), width_of(sys.stdout)):
