@@ -149,7 +149,7 @@ async def test_without_a_source_nothing_is_answered(tmp_path: Path) -> None:
         assert done.reason == "failed"
         assert "Nothing was found for: Which spaceships fly to Jupiter? Without" in done.detail
         (looked,) = [event.summary for event in talk.all(ToolStarted) if event.tool == "search"]
-        assert looked == "spaceship, fly, jupiter in documents/**/*.md"
+        assert looked == "spaceships, fly, jupiter in documents/**/*.md"
         assert len(talk.requests) == 1
         assert not (tmp_path / "report.md").exists()
 

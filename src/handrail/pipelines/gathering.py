@@ -104,17 +104,16 @@ async def gathered(work: Work, sought: Sought) -> Output:
 
 async def _spots(work: Work, question: str, files: Sequence[str]) -> list[Spot]:
     """Where the words of a question stand, the best first."""
-    stems = stems_of(question)
+    words = _sought(question)
+    stems = list(words)
     hits: list[Hit] = []
     for pattern in files if stems else ():
-        words = "|".join(re.escape(stem) for stem in stems)
-        sought = f"{', '.join(stems)} in {pattern}"
         given = {
-            "pattern": rf"(?i)\b(?:{words})",
+            "pattern": rf"(?i)\b(?:{'|'.join(re.escape(stem) for stem in stems)})",
             "regex": True,
             "glob": pattern,
             "rows": True,
-            "sought": sought,
+            "sought": f"{', '.join(words.values())} in {pattern}",
         }
         end = await work.call("search", given)
         if not end.ok:
@@ -125,13 +124,18 @@ async def _spots(work: Work, question: str, files: Sequence[str]) -> list[Spot]:
 
 def stems_of(question: str) -> list[str]:
     """The words that say what is sought, without their endings."""
-    found: dict[str, None] = {}
+    return list(_sought(question))
+
+
+def _sought(question: str) -> dict[str, str]:
+    """{word without its ending: word}."""
+    found: dict[str, str] = {}
     for word in WORD.finditer(question):
         if len(found) == WORDS:
             break
         if (small := word[0].lower()) not in COMMON:
-            found[_stem(small)] = None
-    return list(found)
+            found.setdefault(_stem(small), small)
+    return found
 
 
 def _stem(word: str) -> str:
