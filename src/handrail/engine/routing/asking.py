@@ -41,7 +41,7 @@ SCHEMA: dict[str, Any] = {
         "decision": DECISION,
         "confidence": CONFIDENCE,
         "question": {"type": "string", "maxLength": 300},
-        "options": {"type": "array", "items": OPTION, "maxItems": MOST_OPTIONS},
+        "options": {"type": "array", "items": OPTION},
         "entities": {"type": "object", "properties": {"files": TEXTS, "names": TEXTS}},
     },
     "required": ["decision", "confidence"],
@@ -84,7 +84,8 @@ def _read(text: str) -> RouterDecision | None:
         return None
     named = {name: each[:MOST_NAMED] for name, each in found.get("entities", {}).items() if name in NAMED}
     try:
-        return RouterDecision.model_validate(found | {"entities": named})
+        options = found.get("options", [])[:MOST_OPTIONS]
+        return RouterDecision.model_validate(found | {"entities": named, "options": options})
     except ValidationError:
         return None
 
