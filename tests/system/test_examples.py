@@ -1,9 +1,11 @@
 """The bundled examples, put right by the embedded model itself: no key, no network, nothing scripted."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,16 @@ def qwen() -> Path:
     return Path(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.strip())
 
 
+@pytest.fixture
+def alone(qwen: Path) -> Iterator[None]:
+    """One at a time on this machine: two at once take twice the memory, and each twice as long."""
+    with qwen.with_name("in-use-by-tests.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.mark.promise("EMB-19")
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("example", ["leap-year", "todo-js"])
 def test_an_example_is_put_right_by_the_embedded_model(example: str, qwen: Path, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
