@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.protocol.events import ToolStarted
 from handrail.tools.glob_pattern import matcher
 from tests.tools.calls import Bench
 
@@ -152,3 +153,9 @@ async def test_list_shows_a_folder(project: Bench) -> None:
 )
 async def test_patterns_mean_what_people_expect(pattern: str, path: str, fits: bool) -> None:
     assert matcher(pattern)(path) is fits
+
+
+async def test_a_model_cannot_say_that_it_looks_for_something_else(project: Bench) -> None:
+    await project.call("search", pattern="total", sought="nothing at all")
+    (started,) = [event for event in project.events() if isinstance(event, ToolStarted)]
+    assert started.summary == '"total"'

@@ -82,6 +82,12 @@ class Work(Record):
     """Of a command that the rules let through."""
 
     @property
+    def by_code(self) -> bool:
+        """Whether a stage of code makes the call, and not a model."""
+        run = self.session.state.run
+        return bool(run and run.open and self.call_id.startswith(f"{run.open.stage_id}."))
+
+    @property
     def decided(self) -> Place:
         """The place of a call whose tool has a path."""
         if self.place is None:

@@ -122,7 +122,8 @@ class Search(Tool[SearchArguments]):
         return About(path=arguments.path)
 
     def summary(self, arguments: SearchArguments, work: Work) -> str:
-        return _with_folder(arguments.sought or f'"{arguments.pattern}"', work)
+        said = arguments.sought if work.by_code else ""  # a model's words could hide what it looks for
+        return _with_folder(said or f'"{arguments.pattern}"', work)
 
     async def run(self, arguments: SearchArguments, work: Work) -> Outcome:
         place = work.decided
