@@ -23,11 +23,16 @@ DEADLINE = 60.0
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][0-9A-B]?")
 
 IN_TERMINAL = """
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
-"""A controlling terminal for a program, as a shell gives one: closing it is a signal, too."""
+"""A controlling terminal for a program, as a shell gives one: closing it is a signal, and so is Ctrl-C.
+
+Both may have been ignored by whatever runs the tests, as `nohup` and `&` in a script have it.
+"""
 
 
 def environment(**changes: str) -> dict[str, str]:
