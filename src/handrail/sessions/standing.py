@@ -4,7 +4,15 @@ import copy
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from handrail.protocol.events import Recorded, Redone, Rewound, RunBrokenOff, RunCompleted, RunFailed
+from handrail.protocol.events import (
+    Recorded,
+    Redone,
+    Rewound,
+    RunBrokenOff,
+    RunCompleted,
+    RunFailed,
+    SessionCopied,
+)
 from handrail.sessions.routes import Routes
 from handrail.sessions.run_state import Runs, RunState, Spent
 
@@ -39,6 +47,10 @@ class Standing:
                 self._go_to(self._set_aside.pop(rewind_id))
             case RunCompleted() | RunFailed() | RunBrokenOff():
                 self._note_spent()
+            case SessionCopied():  # what an import takes away no rewind and no redo brings back
+                for point in (*self._points.values(), *self._set_aside.values()):
+                    point.runs.apply(one)
+                    point.routes.apply(one)
         self.runs.apply(one)
         self.routes.apply(one)
 

@@ -45,7 +45,7 @@ from handrail.sessions.todo_completions import Completions
 from handrail.sessions.trace_chain import TraceChain
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 15
+SNAPSHOT_VERSION = 16
 """Raised when the fold or its fields change: older snapshots are then thrown away and folded anew."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000

@@ -19,6 +19,7 @@ from handrail.protocol.events import (
 from handrail.sessions.handle import Session
 from handrail.sessions.past_runs import past_runs
 from handrail.sessions.run_state import RunState
+from handrail.sessions.transfer import export_lines, import_lines
 from tests.engine.conversation import Conversation, conversation
 from tests.engine.pipeline.scripted import QUESTION, answers, as_json, catalogue, report
 
@@ -130,3 +131,38 @@ async def test_a_question_what_is_wanted_is_gone_with_its_turn_and_a_chosen_rout
         assert (routes.asked, routes.chosen) == (None, "agent")
         await talk.turn("2")
     assert [routed.by for routed in talk.all(Routed)] == ["model"], "2 has answered a question that is gone"
+
+
+@pytest.mark.promise("SESS-4")
+async def test_neither_a_rewind_nor_a_redo_wakes_a_run_of_an_imported_session(tmp_path: Path) -> None:
+    script = answers({"text": "Hello."})
+    async with conversation(tmp_path, script, mode="edit", catalogue=catalogue()) as talk:
+        await begin(talk)
+        await talk.turn("3")
+        earlier = import_lines(talk.app.log, export_lines(talk.app.log, talk.id))
+        assert await rewind(talk, 1) is None
+        rewound = import_lines(talk.app.log, export_lines(talk.app.log, talk.id))
+    async with conversation(tmp_path, script, session=earlier, mode="edit", catalogue=catalogue()) as talk:
+        assert await rewind(talk, 2) is None, "somebody else's run waits here"
+        await talk.turn("1")
+        assert not talk.all(RunResumed)
+    async with conversation(tmp_path, script, session=rewound, mode="edit", catalogue=catalogue()) as talk:
+        await talk.send(Redo())
+        await talk.until(Redone)
+        assert waiting(talk) is None, "somebody else's run waits here"
+    assert not list(tmp_path.glob("*.txt"))
+
+
+@pytest.mark.promise("SESS-4")
+async def test_a_rewind_does_not_ask_again_what_was_asked_before_an_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
+    unsure = as_json("The user's message:", {"decision": "clarify", "confidence": 0.9})
+    async with conversation(tmp_path, [unsure, {"text": "Hello."}], catalogue=catalogue()) as talk:
+        await talk.turn("the deploy keys, perhaps")
+        await talk.turn("hello there, fix the typo in a.py")
+        imported = import_lines(talk.app.log, export_lines(talk.app.log, talk.id))
+    async with conversation(tmp_path, [], session=imported, catalogue=catalogue()) as talk:
+        await rewind(talk, 2)
+        assert talk.app.state(imported).routes.asked is None
