@@ -40,8 +40,8 @@ TOLD = (
 TYPES = frozenset(kind.model_fields["type"].default for kind in TOLD)
 COUNTED = frozenset({"request_started", "answered", "request_failed", "side_asked", "side_answered"})
 """What says what a run has spent."""
-MOVED = frozenset({"rewound", "redone", "session_copied"})
-"""After these a run stands elsewhere."""
+MOVED = frozenset({"rewound", "redone", "session_copied", "turn_started", "batch_started"})
+"""After these a run may stand elsewhere."""
 
 End = Literal["finished", "failed", "left", "waiting", "open"]
 

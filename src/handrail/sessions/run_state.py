@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from handrail.protocol.events import (
     Answered,
+    BatchStarted,
     BreakoutPending,
     CallStatus,
     ChangeAbandoned,
@@ -30,6 +31,7 @@ from handrail.protocol.events import (
     StageStarted,
     ToolFinished,
     ToolStarted,
+    TurnStarted,
     UserMessage,
 )
 from handrail.protocol.events.runs import StageKind
@@ -275,10 +277,18 @@ class Runs(Fold):
     paused: RunState | None = None
     """It waits for the user's word, whatever else they let run meanwhile."""
     ended: list[Ended] = []
+    picked: str = ""
+    """The last turn in which the user ran commands from an answer: it leaves a paused run as it is."""
 
     def apply(self, recorded: Recorded) -> None:
         match recorded.event:
+            case TurnStarted(run_id=to, unrouted=unrouted) if self.paused:
+                if unrouted or to not in ("", self.paused.run_id):
+                    self.paused = None  # whoever began the turn knew of no such run
+            case BatchStarted(turn_id=turn_id):
+                self.picked = turn_id
             case RunStarted() as event:
+                self.paused = self.paused if event.turn_id == self.picked else None
                 self.current = RunState(
                     run_id=event.run_id,
                     pipeline=event.pipeline,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from handrail.engine.pipeline.definition import Pause
-from handrail.protocol.commands import Redo, SendMessage, SetRoute
+from handrail.protocol.commands import Redo, RunCommand, SendMessage, SetRoute
 from handrail.protocol.events import (
     Redone,
     Rewound,
@@ -13,8 +13,11 @@ from handrail.protocol.events import (
     RouteSet,
     RunPaused,
     RunResumed,
+    RunStarted,
     StageStarted,
     TurnFinished,
+    TurnStarted,
+    UserMessage,
 )
 from handrail.sessions.handle import Session
 from handrail.sessions.past_runs import past_runs
@@ -166,3 +169,41 @@ async def test_a_rewind_does_not_ask_again_what_was_asked_before_an_import(
     async with conversation(tmp_path, [], session=imported, catalogue=catalogue()) as talk:
         await rewind(talk, 2)
         assert talk.app.state(imported).routes.asked is None
+
+
+@pytest.mark.promise("RUN-8")
+@pytest.mark.parametrize("went", ["to the agent", "to the router", "to another run"])
+async def test_a_session_that_went_on_without_the_run_after_a_rewind_does_not_wake_it(
+    tmp_path: Path, went: str
+) -> None:
+    """Versions that rewound without heeding runs have left such logs."""
+    script = answers({"text": "Hello."})
+    async with conversation(tmp_path, script, mode="edit", catalogue=catalogue()) as talk:
+        await begin(talk)
+        await talk.turn("1")
+        assert await rewind(talk, 2)
+        session_id = talk.id
+    other, unrouted = "run_2" * (went == "to another run"), went == "to the router"
+    began = RunStarted(run_id="run_1", turn_id="t_1", pipeline="agent", conversational=True)
+    async with conversation(tmp_path, script, catalogue=catalogue()) as talk:
+        left = Session(talk.app.log, session_id).load()
+        assert left.try_hold()
+        left.append(
+            UserMessage(message_id="m_1", turn_id="t_1", text="hello there", run_id=other),
+            TurnStarted(turn_id="t_1", number=3, model="m", mode="edit", run_id=other, unrouted=unrouted),
+            *([began] if went == "to the agent" else []),
+            TurnFinished(turn_id="t_1", reason="answered", cost_usd=0.0),
+        )
+        left.release()
+        assert "waiting" not in [run.end for run in past_runs(talk.app.log)]
+    async with conversation(tmp_path, script, session=session_id, mode="edit", catalogue=catalogue()) as talk:
+        assert waiting(talk) is None
+
+
+async def test_a_run_waits_on_while_commands_of_an_answer_run(tmp_path: Path) -> None:
+    async with conversation(tmp_path, answers(), mode="auto", catalogue=catalogue()) as talk:
+        await begin(talk)
+        await talk.send(RunCommand(command="true"))
+        await talk.until(TurnFinished)
+        assert waiting(talk)
+        assert [run.end for run in past_runs(talk.app.log)] == ["waiting"]
