@@ -44,6 +44,10 @@ TABLE = [
     ("pending", "I'm staying", Resume()),
     ("pending", "cancel leaving", Resume()),
     ("pending", "(2)", Resume()),
+    ("pending", "#2", Resume()),
+    ("pending", "option 2", Resume()),
+    ("pending", "go back", Resume()),
+    ("pending", "return to the run", Resume()),
     ("pending", "I'd rather not", Resume()),
     ("pending", "I don't want to leave", Resume()),
     ("pending", "I don't think I want to leave", Resume()),
@@ -62,6 +66,7 @@ TABLE = [
     ("pending", "cancel", Leave(ASKED, first=True)),
     ("pending", "exit", Leave(ASKED, first=True)),
     ("pending", "ok", Leave(ASKED, first=True)),
+    ("pending", "option 1", Leave(ASKED, first=True)),
     ("pending", "no, I want to leave", Leave(ASKED, first=True)),
     ("pending", "no, leave the run", Leave(ASKED, first=True)),
     ("pending", "don't continue", Leave(ASKED, first=True)),
@@ -168,3 +173,8 @@ def test_a_very_long_message_is_decided_by_its_beginning_and_its_end(piece: str)
     assert decide(paused(), long) == Unsaid()
     assert decide(paused(), f"{long}. Never mind.") == Confirm()
     assert decide(pending(), f"no, but shorter: {long}") == Resume(f"but shorter: {long}".strip())
+
+
+def test_a_yes_by_another_route_answers_what_asked_first() -> None:
+    assert decide(pending(), "yes", "chat") == Leave(ASKED, first=True)
+    assert decide(pending(), "list the bugs", "chat") == Leave("list the bugs", first=False)

@@ -82,12 +82,12 @@ def _pending(run: RunState, message: str, elsewhere: str) -> Decision:
     number = whole_number(message)
     if number == STAY or denies(message):  # before the other: "yes, keep going" holds both
         return Resume("" if number else _after_denial(message))
-    if elsewhere and not number:
-        return Leave(message, first=False)
     asked = run.leaving.message if run.leaving else ""
     first = "" if _bare(run, asked) else _wanted(asked)
     if number == LEAVE or _only_leaves(message):
         return Leave(first, first=True)
+    if elsewhere:
+        return Leave(message, first=False)
     if confirms(message):
         return Leave(f"{first}\n\n{message}".strip(), first=True)
     return Leave(message, first=False)

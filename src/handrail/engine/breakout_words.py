@@ -35,11 +35,11 @@ LEAVES = re.compile(
 ON = (
     r"(?:keep\s(?:going|on|working|at\sit|it)|go\son|carry\son|continue|resume|proceed|stay(?:ing)?|remain"
     r"|keep\sme|(?:a|by)\smistake"
-    r"|(?:(?:go|get)\s)?back\sto\s(?:it|work|the\srun))"
+    r"|(?:(?:go|get)\s)?back\sto\s(?:it|work|the\srun)|go\sback|return\sto\s(?:it|work|the\srun))"
 )
 ELSEWHERE = (
     r"(?!\s(?:(?:with|to|on|and)\s)?(?:do\s)?(?:an?\s|the\s)?"
-    r"(?:something|new|another|different|other|else)\b)"
+    r"(?:something|new|another|different|other|else|leaving|leave|exit|exiting)\b)"
 )
 STAYS = re.compile(
     rf"""\b(?:{NOT}\s(?:\w+\s){{0,4}}?(?:{VERBS}|leaving|stopping|quitting|exiting)(?:\s{RUN})?
@@ -71,10 +71,12 @@ NO = re.compile(
     r"(?:(?:hell\s)?no(?:\sway)?|nope|nah|n|not\s(?:yet|now|really|at\sall)|(?:of\scourse|absolutely|certainly|rather)\snot)\b"
 )
 """Says no, where a clause begins with it."""
-ALONE = re.compile(rf"\b(?:{NO.pattern}|don't|dont|do\snot|never|negative|hold\son|wait)")
+ALONE = re.compile(
+    rf"\b(?:{NO.pattern}|(?:option\s|number\s)?2|don't|dont|do\snot|never|negative|hold\son|wait)"
+)
 """The same where nothing else is said."""
 YES = re.compile(
-    rf"""\b(?:yes|yep|yeah|y|sure|confirm(?:ed)?|correct|right|do\sit|go\sahead|okay|ok|fine|never\s?mind|{VERBS}(?:\s{RUN})?)\b""",
+    rf"""\b(?:(?:option\s|number\s)?1|yes|yep|yeah|y|sure|confirm(?:ed)?|correct|right|do\sit|go\sahead|okay|ok|fine|never\s?mind|{VERBS}(?:\s{RUN})?)\b""",
     re.VERBOSE,
 )
 FILLERS = re.compile(

@@ -141,7 +141,13 @@ class Course:
         # The message tells of the run that it ends, and both become facts at once.
         after = copy.deepcopy(self._session.state)
         after.apply(Recorded(self._session.stream, self._session.seq + 1, time.time(), left))
-        command = SendMessage(text=text, images=asked.images, route=asked.route, message_id=new_id("m"))
+        command = SendMessage(
+            text=text,
+            images=asked.images,
+            route=asked.route,
+            suggested=asked.suggested,
+            message_id=new_id("m"),
+        )
         again, blobs = self._said(command, after)
         try:
             way = self._ways.of(command, after, self._turn.turn_id)
@@ -188,4 +194,5 @@ def _pending(run: RunState, message: UserMessage, text: str) -> BreakoutPending:
         images=message.images,
         text=text,
         route=message.route,
+        suggested=message.suggested,
     )

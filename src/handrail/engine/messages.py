@@ -37,10 +37,13 @@ class Taken(NamedTuple):
         noted = (*self.event.unattached, *filter(None, [note]))
         return self._replace(event=self.event.model_copy(update={"unattached": noted}))
 
-    def to_run(self, run: RunState, command: SendMessage) -> "Taken":
-        """The same as a word to a paused run, which may not have asked yet when it was sent."""
+    def to_run(self, run: RunState, command: SendMessage, route: str) -> "Taken":
+        """The same as a word to a paused run, which may not have asked yet when it was sent.
+
+        `route` is where it goes by the user's word, if they said so.
+        """
         early = command.seen is not None and command.seen < run.menu
-        return self._replace(event=self.event.model_copy(update={"early": early, "route": command.route}))
+        return self._replace(event=self.event.model_copy(update={"early": early, "route": route}))
 
 
 class Messages(NamedTuple):

@@ -32,7 +32,7 @@ from handrail.protocol.commands import (
     SendMessage,
     StopBackground,
 )
-from handrail.protocol.errors import HandrailError, StorageProblem
+from handrail.protocol.errors import HandrailError, StorageProblem, UsageProblem
 from handrail.protocol.events import (
     Compacted,
     Event,
@@ -47,6 +47,10 @@ from handrail.tools.background_commands import BackgroundCommands
 from handrail.workspace.files import Workspace
 
 FLUSH_SECONDS = 0.25
+CHECKED = (
+    "A run is paused here, and a check says nothing about it. Answer it without `--check`, leave it "
+    "(`exit pipeline`), or begin another session."
+)
 CANCELLED = {"user": "You cancelled it.", "signal": "It was stopped from outside, by a signal."}
 
 
@@ -227,6 +231,8 @@ class Runner:
         paused = self.session.state.paused if picked is None else None
         run_id, run, way = paused.run_id if paused else "", list[Event](), Way(WORK)
         try:
+            if paused and command.check:
+                raise UsageProblem(CHECKED)
             if paused is None:
                 way = self.maker.ways.of(command, self.session.state, turn_id) if picked is None else way
             self._model = await self.maker.model(self.session)
@@ -239,7 +245,7 @@ class Runner:
             problem = str(error)
         message = self._message(command, turn_id, steering=False, run_id=run_id, told=way.told)
         message = message.noting(way.noted)
-        message = message.to_run(paused, command) if paused else message
+        message = message.to_run(paused, command, self.maker.ways.named(command)) if paused else message
         state = self.session.state
         started = TurnStarted(
             turn_id=turn_id,
@@ -295,6 +301,8 @@ class Runner:
         if turn is None or (self._scope and self._scope.cancel_called):
             return  # what is said after a cancel begins a turn of its own
         for number, command in self.session.waiting():
+            if isinstance(command, SendMessage) and (command.check or self.maker.ways.named(command)):
+                return  # it is a turn of its own, and what was said after it belongs to that
             if isinstance(command, SendMessage) and not self._is_for_paused(command):
                 message = self._message(command, turn.turn_id, steering=True, pictures=pictures)
                 self.session.append(message.event, take=[number], blobs=message.blobs)

@@ -189,6 +189,8 @@ class Walker:
         names = [stage.name for stage in self._pipeline.stages]
         done = names.index(self._run.last) + 1 if self._run.last else 0
         coming = [stage for stage in self._pipeline.stages[done:] if stage.name not in self._run.skips]
+        if all(stage.kind == "code" for stage in coming):
+            return  # nobody is left who could make something of it: it begins a turn of its own
         self._performer.hear(pictures=any(stage.kind in TALKS for stage in coming))
         self._run = self._folded()
 

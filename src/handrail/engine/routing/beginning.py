@@ -5,7 +5,7 @@ from typing import NamedTuple
 from handrail.engine.menu import whole_number
 from handrail.engine.pipeline.definition import Catalogue, Pipeline
 from handrail.engine.routing.gates import SURE, Thresholds, by_rules, by_selection
-from handrail.engine.routing.mentioned import mentioned_agent
+from handrail.engine.routing.mentioned import mentioned_agent, named_agent
 from handrail.engine.routing.rules import sign_of
 from handrail.models.base import Capabilities
 from handrail.protocol.commands import SendMessage
@@ -60,6 +60,10 @@ class Ways(NamedTuple):
         if agent.route:
             return Way(agent.route)
         return self._unmentioned(command, state, turn_id)._replace(noted=agent.note)
+
+    def named(self, command: SendMessage) -> str:
+        """The route that the message itself names, whether or not it can be taken; empty: none."""
+        return command.route or named_agent(command, self.workspace, self.catalogue)
 
     def _unmentioned(self, command: SendMessage, state: State, turn_id: str) -> Way:
         """Where nobody can be asked, what the words leave open is work: a task was given."""

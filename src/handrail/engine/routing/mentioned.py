@@ -31,6 +31,13 @@ def mentioned_agent(command: SendMessage, workspace: Workspace, catalogue: Catal
     return Mentioned(note=f"{name}: the file is meant, not the agent; `/route {name}` runs the agent")
 
 
+def named_agent(command: SendMessage, workspace: Workspace, catalogue: Catalogue) -> str:
+    """The agent that the message begins with, also where it is wrong or not trusted."""
+    found = None if command.suggested else MENTION.match(command.text)
+    name = found[1] if found else ""
+    return name if name and not _is_file(name, workspace) and _is_agent(name, catalogue) else ""
+
+
 def question_of(text: str, route: str) -> str:
     """What is asked, without the name of whom it is asked."""
     found = MENTION.match(text)

@@ -18,6 +18,7 @@ from handrail.engine.routing.words import (
     FEW_WORDS,
     GREET,
     HANDS_OFF,
+    HANDS_OFF_SOMETHING,
     LEAD,
     LOOK,
     LOOKED_AT,
@@ -50,9 +51,10 @@ class Sign(NamedTuple):
 def sign_of(message: str) -> Sign:
     """What the words of a message want."""
     text = _words(message)
-    if HANDS_OFF.search(text):
-        return Sign("ask", sure=True, why="it says that nothing is to be changed")
     signs = [_sign_of_sentence(sentence) for sentence in _sentences(text)]
+    works = any(sign.wish == "work" and sign.sure for sign in signs)
+    if HANDS_OFF.search(text) or (not works and HANDS_OFF_SOMETHING.search(text)):
+        return Sign("ask", sure=True, why="it says that nothing is to be changed")
     for wish in ("tasks", "work", "ask"):
         if found := [sign for sign in signs if sign.wish == wish]:
             best = max(found, key=lambda sign: sign.sure)

@@ -53,13 +53,18 @@ LEAD = re.compile(
     re.VERBOSE,
 )
 """What may come before the verb of a request."""
+NOT_CHANGED = r"(?:do\snot|don't|dont|never|without)\s(?:yet\s)?(?:chang|edit|modify|touch|writ|apply|fix)\w*"
 HANDS_OFF = re.compile(
-    r"\b(?:do\snot|don't|dont|never|without)\s(?:yet\s)?(?:chang|edit|modify|touch|writ|apply|fix)\w*"
-    r"(?:\s(?:anything|any\s(?:code|files?)|(?:the|my)\s(?:code|files)|it|them|yet)\b|\s*(?:$|[.,;!]))"
-    r"|\b(?:no|any)\s(?:code\s)?(?:changes|edits)\b(?=\s*(?:$|[.,;!]|yet|please))|\bread[- ]only\b"
+    rf"\b{NOT_CHANGED}\s(?:anything|any\s(?:code|files?)|(?:the|my)\s(?:code|files)|yet)\b"
+    r"(?!\s(?:else|but|except|other|outside|beyond|apart|that|which|in)\b)"
     r"|\b(?:just|only)\s(?:explain|tell|answer|asking|curious|wondering)\b"
 )
 """The user wants words and nothing else."""
+HANDS_OFF_SOMETHING = re.compile(
+    rf"\b{NOT_CHANGED}(?:\s(?:it|them)\b|\s*(?:$|[.,;!]))"
+    r"|\b(?:no|any)\s(?:code\s)?(?:changes|edits)\b(?=\s*(?:$|[.,;!]|yet|please))|\bread[- ]only\b"
+)
+"""The same, where nothing else is to be done: work may have its bounds."""
 TASK_WORD = re.compile(
     r"\b(?:tasks?|to-?dos?|to-do\slist|backlog|reminders?|agenda|my\slist|chores?|errands?"
     r"|checklist|due(?!\sto))\b"

@@ -137,6 +137,8 @@ class BreakoutPending(EventBase):
     """What the user is shown."""
     route: str = ""
     """Where the message goes by the user's word, once they have left."""
+    suggested: bool = False
+    """The words are a model's: the user picked them."""
 
 
 class RunBrokenOff(EventBase):
