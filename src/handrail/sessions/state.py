@@ -201,7 +201,8 @@ class State(Fold):
                 mapped = self.mapped | dict.fromkeys(event.mapped, recorded.seq)
                 self.mapped = dict(list(mapped.items())[-MAPPED_FILES:])
                 if self.turn and not event.steering:
-                    self.turn.message_seq = recorded.seq  # what the turn answers now
+                    # What the turn answers now: a run was left for it, and it has none yet.
+                    self.turn.message_seq, self.turn.unrouted = recorded.seq, True
             case TurnStarted() as event:
                 self.turns, self.mode_said, self.last_model = event.number, event.mode, event.model
                 self.turn = TurnState(

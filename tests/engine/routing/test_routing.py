@@ -15,6 +15,7 @@ from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import Routed, RouteSet, RunStarted, SideAsked, TurnFinished
 from handrail.protocol.routing import Where
 from tests.engine.conversation import Conversation, conversation, words
+from tests.engine.pipeline.scripted import QUESTION, as_json, catalogue
 
 pytestmark = pytest.mark.anyio
 
@@ -218,3 +219,23 @@ async def test_a_kill_before_the_decision_costs_no_message(tmp_path: Path) -> No
     assert [end.reason for end in again.all(TurnFinished)] == ["answered"]
     assert [routed.route for routed in again.all(Routed)] == ["agent"]
     assert ran(again) == ["agent"]
+
+
+async def test_a_message_that_a_run_was_left_for_takes_its_way_after_a_kill(tmp_path: Path) -> None:
+    known = catalogue()
+    known = known._replace(pipelines={**known.pipelines, "chat": CHAT})
+    plan = as_json(f"Question:\n{QUESTION}", {"topics": ["costs"]})
+    script = [plan, said(decision="chat", confidence=0.9), DONE]
+    async with conversation(tmp_path, script, catalogue=known) as talk:
+        await talk.send(SendMessage(text=QUESTION, route="report"))
+        await talk.until(TurnFinished)
+        await talk.turn("never mind, the cart, perhaps")
+        talk.held.hold(1, 0)
+        await talk.say("yes")
+        await talk.until(SideAsked)
+    async with conversation(tmp_path, script, catalogue=known, session=talk.id, after=after(talk)) as again:
+        await again.until(TurnFinished)
+
+    assert [end.reason for end in again.all(TurnFinished)] == ["answered"]
+    assert ran(again) == ["chat"]
+    assert "the cart, perhaps" in words(again.requests[-1])
