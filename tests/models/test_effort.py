@@ -12,7 +12,8 @@ from handrail.models.connections import BUILT_IN
 from handrail.models.known import DEFAULTS, known
 from handrail.models.one_action import OneActionModel
 from handrail.models.scripted import ScriptedModel
-from tests.models.fake_server import FakeServer, Said
+from handrail.protocol.errors import FixRequest
+from tests.models.fake_server import FakeServer, Reply, Said
 from tests.models.wires import TOOLS, request
 
 KEYS = {name: "k" for each in BUILT_IN.values() for name in each.key_env}
@@ -134,3 +135,26 @@ def test_families_say_whether_they_take_effort() -> None:
     refusing = ["claude-sonnet-4-5", "gpt-4o", "gpt-5-pro", "o1-mini", "grok-4-1-fast", "nobody-knows"]
     assert all((facts := known(name)) and facts.effort for name in taking)
     assert not any((facts := known(name)) and facts.effort for name in refusing)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+async def test_a_server_that_refuses_an_effort_is_told_with_what_to_set(protocol: str) -> None:
+    words = b'{"error": {"message": "\'reasoning_effort\' does not support \'high\' with this model."}}'
+    refusal = Reply(words, status=400, content_type="application/json", framing="length")
+    asked = request().changed(effort="high")
+    with FakeServer([refusal, refusal]) as server:
+        said = ConnectionSettings.model_validate(
+            {"base_url": f"{server.url}/v1", "effort": True, "protocol": protocol}
+        )
+        model = await connect("office/big", environment=KEYS, settings={"office": said})
+        try:
+            with pytest.raises(
+                FixRequest, match=r"effort = false.*connections\.office.*models\.effort\.main"
+            ):
+                await collect(model.stream(asked))
+            with pytest.raises(FixRequest) as unasked:
+                await collect(model.stream(asked.changed(effort=None)))
+        finally:
+            await model.aclose()
+    assert "connections.office" not in str(unasked.value), "nothing was sent that could be left out"

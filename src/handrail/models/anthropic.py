@@ -56,7 +56,8 @@ class AnthropicModel:
         request = request.changed(effort=self._capabilities.effort_for(request))
         if not self._capabilities.native_tools:
             request = with_written_tools(request)
-        asked = Asked(self._connection.name, self._model, self._connection.key_env, self._connection.local)
+        name, key_env, local = self._connection.name, self._connection.key_env, self._connection.local
+        asked = Asked(name, self._model, key_env, local, effort=request.effort is not None)
         body = request_body(self._model, request)
         return self._wire.answer(
             "/v1/messages", body, request.deadlines, lambda: MessageReader(self._model), asked

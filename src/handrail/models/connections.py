@@ -141,6 +141,8 @@ class Asked(NamedTuple):
     model: str
     key_env: tuple[str, ...]
     local: bool
+    effort: bool = False
+    """It was told how much to think."""
 
     @property
     def key_advice(self) -> str:

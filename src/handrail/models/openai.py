@@ -61,7 +61,8 @@ class OpenAIModel:
 
             request = with_written_tools(request)
         request = request.changed(effort=effort)
-        asked = Asked(self._connection.name, self._model, self._connection.key_env, self._connection.local)
+        name, key_env, local = self._connection.name, self._connection.key_env, self._connection.local
+        asked = Asked(name, self._model, key_env, local, effort=request.effort is not None)
         body = request_body(self._connection, self._model, request)
 
         def reader() -> "Reader":

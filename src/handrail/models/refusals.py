@@ -33,6 +33,12 @@ BAD_KEY = re.compile(
 OVERLOADED = re.compile(
     r"overloaded|rate_limit|server_error|api_error|timeout|unavailable|try again", re.IGNORECASE
 )
+EFFORT = re.compile(r"effort", re.IGNORECASE)
+NO_EFFORT = (
+    "{model!r} does not take the effort that it was told ({says}). Set `effort = false` below"
+    " `[connections.{connection}]`, or empty `models.effort.main`, `models.effort.fast` or the `effort` of"
+    " the agent's stage."
+)
 STREAM_STATUS = {
     "overloaded_error": 529,
     "rate_limit_error": 429,
@@ -94,6 +100,8 @@ def problem(
         return Authenticate(f"{says}. The key may not be allowed to use {asked.model!r}. {asked.key_advice}")
     if status == 413 or (status in {0, 400, 404, 422, 500} and TOO_LONG.search(raw)):
         return FixRequest(f"The conversation is too long for {asked.model!r} ({says}).", too_long=True)
+    if asked.effort and status in {0, 400, 422} and EFFORT.search(raw):
+        return FixRequest(NO_EFFORT.format(says=says, model=asked.model, connection=asked.connection))
     if is_unknown_model(refusal):
         return FixRequest(f"{asked.connection} does not know the model {asked.model!r} ({refusal.message}).")
     if status in {408, 409, 425, 429} or status >= 500 or (status == 0 and OVERLOADED.search(raw)):
