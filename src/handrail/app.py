@@ -16,7 +16,7 @@ from handrail.config.places import Places, find_places, workspace_folder
 from handrail.context.map.repository_map import RepositoryMap
 from handrail.context.mentions import too_many
 from handrail.engine.answerers import Answerers
-from handrail.engine.bell import Bell
+from handrail.engine.bell import Bell, ring_on_commits
 from handrail.engine.following import follow
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.routing.beginning import check_route
@@ -60,9 +60,6 @@ if TYPE_CHECKING:
     from handrail.engine.intents import IntentBook
     from handrail.engine.proposals import Proposals
     from handrail.engine.tracing import Tracing
-
-POLL_SECONDS = 0.025
-"""How soon what another process committed is noticed."""
 
 
 class Options(NamedTuple):
@@ -197,13 +194,7 @@ class App:
 
     async def watch(self) -> None:
         """Ring when another process has committed."""
-        version = self.log.data_version()
-        while True:
-            await anyio.sleep(POLL_SECONDS)
-            now = self.log.data_version()
-            if now != version:
-                version = now
-                self.bell.ring()
+        await ring_on_commits(self.bell, self.log.data_version)
 
     # Sessions
 
