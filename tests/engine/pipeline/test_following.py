@@ -20,6 +20,7 @@ from handrail.engine.pipeline.summary import MOST, summary
 from handrail.pipelines.catalogue import BUILT_IN
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
+    BatchStarted,
     Event,
     GateFailed,
     Recorded,
@@ -173,7 +174,8 @@ def test_the_end_of_another_run_leaves_the_paused_one() -> None:
     runs = Runs()
     started = RunStarted(run_id="run_1", turn_id="t", pipeline="p")
     other = RunStarted(run_id="run_2", turn_id="t_2", pipeline="agent")
-    events: list[Event] = [started, PAUSED, other, RunFailed(run_id="run_2", reason="cancelled")]
+    picked = BatchStarted(turn_id="t_2", batch_id="bt", commands=("true",))
+    events: list[Event] = [started, PAUSED, picked, other, RunFailed(run_id="run_2", reason="cancelled")]
     for seq, event in enumerate(events, 1):
         runs.apply(Recorded("s", seq, 0.0, event))
     assert runs.current is None
