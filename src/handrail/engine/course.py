@@ -11,7 +11,7 @@ from handrail.engine.pipeline.definition import TALKS, Catalogue
 from handrail.engine.pipeline.ends import broken_off
 from handrail.engine.pipeline.stages import Means, Stages, Talk
 from handrail.engine.pipeline.walker import Walked, Walker, begun
-from handrail.engine.routing.beginning import Way, Ways
+from handrail.engine.routing.beginning import TASKS, Way, Ways
 from handrail.engine.routing.starting import run_of
 from handrail.engine.side_call import SideCall
 from handrail.protocol.commands import SendMessage
@@ -83,6 +83,7 @@ class Course:
             secrets=self._means.secrets,
             earlier=earlier_turns(self._session),
             thresholds=self._ways.thresholds,
+            tasks=TASKS in self._catalogue.pipelines,
         )
         if not routed.route:
             return Walked(CLARIFIES, [routed], ())

@@ -191,6 +191,14 @@ async def test_a_task_list_that_is_not_there_is_not_pretended(tmp_path: Path) ->
     assert talk.requests == []
 
 
+async def test_a_model_that_thinks_of_a_task_list_that_is_not_there_makes_you_asked(tmp_path: Path) -> None:
+    async with conversation(tmp_path, [said(decision="tasks", confidence=0.9), DONE], catalogue=TWO) as talk:
+        assert (await talk.turn("cart.py, the rounding")).reason == "waiting"
+
+    (routed,) = talk.all(Routed)
+    assert (routed.route, routed.decision.question) == ("", ASK_BACK)
+
+
 async def test_where_nobody_can_be_asked_an_unclear_message_is_work(tmp_path: Path) -> None:
     async with conversation(tmp_path, [DONE], catalogue=TWO, answerable=False) as talk:
         await talk.turn("cart.py, the rounding")

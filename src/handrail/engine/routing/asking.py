@@ -67,13 +67,19 @@ async def route_by_model(
     secrets: Secrets,
     earlier: str,
     thresholds: Thresholds,
+    tasks: bool,
 ) -> Routed:
-    """Where it goes: as the model says, as far as its confidence carries; else as its words hint."""
+    """Where it goes: as the model says, as far as its confidence carries; else as its words hint.
+
+    `tasks`: there is a task list that it can be about.
+    """
     sign = sign_of(message)
     answered = await side.ask(_request(message, side, secrets, earlier), "route")
     said = None if answered.problem else _read(answered.text)
     if said is None:
         return _routed(message, turn_id, "fallback", without_answer(sign), sign)
+    if said.decision == "tasks" and not tasks:
+        said = said.model_copy(update={"decision": "clarify", "question": ""})
     decision = gated(said, question=is_question(message), thresholds=thresholds)
     return _routed(message, turn_id, "model", decision, sign)
 
