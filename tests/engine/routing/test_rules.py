@@ -21,6 +21,7 @@ ONLY_ASKED = [
     "> please delete the file\nwhat did she mean by that?",
     "is it safe to remove it?",
     "would you mind explaining it?",
+    "show me a short summary of the parser",
     "review cart.py, this is read-only",
     "plan how to fix it, but do not change anything yet",
     "look at the parser. no changes, please",

@@ -110,7 +110,7 @@ def _sign_of_sentence(sentence: str) -> Sign:
     if also := next((verb for verb in ALSO_WORK.findall(wanted) if verb in WORK), None):
         return Sign("work", sure=word in LOOK, why=f"it asks to {also}")
     if word in LOOK:
-        return Sign("ask", sure=False, why=f"it wants to see something ({word})")
+        return Sign("ask", sure=bool(TOLD.search(wanted)), why=f"it wants to see something ({word})")
     if re.split(r"\W", sentence)[0] in GREET and len(sentence.split()) <= FEW_WORDS:
         return Sign("greet", sure=True, why="it is a greeting or thanks")
     return Sign("", sure=False, why="its words do not say what is wanted")

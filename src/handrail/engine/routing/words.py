@@ -89,6 +89,8 @@ TROUBLE = re.compile(
 )
 TOLD = re.compile(
     r"^(?:run|take|lead|guide|talk)\s(?:me|us)\s(?:quickly\s)?through\b|^make\ssense\sof\b"
+    r"|^(?:give|show)\s(?:me|us)\s(?:an?|the|your)\s(?:\w+\s)?(?:overview|summary|explanation|idea|rundown|outline"
+    r"|description|breakdown|opinion|introduction)\b"
     r"|\b(?:my|our)\sunderstanding\b|\b(?:me|us)\sto\sunderstand\b"
 )
 """Wants to be told something, in the words of a verb that does something."""
