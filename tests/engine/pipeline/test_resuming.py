@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from handrail.app import App
+from handrail.config.places import find_places
 from handrail.engine.pipeline.definition import Catalogue, Output, Pipeline, Stage, Work
 from handrail.pipelines.agent import AGENT
 from handrail.protocol.commands import AnswerApproval, SendMessage
@@ -29,7 +30,8 @@ from handrail.protocol.ids import session_stream
 from handrail.sessions.handle import recorded
 from tests.engine.commits import Commits, is_idle
 from tests.engine.conversation import conversation, eventually
-from tests.engine.pipeline.scripted import QUESTION, answers, catalogue
+from tests.engine.pipeline.scripted import PLAN, QUESTION, answers, as_json, catalogue
+from tests.tools.hook_programs import program, section
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[3]
@@ -175,3 +177,29 @@ async def test_a_command_that_was_cut_off_is_not_run_again(tmp_path: Path) -> No
         assert finished.reason == "answered"
         assert [event.status for event in talk.all(ToolFinished)][-1] == "interrupted"
     assert (workspace / "effects").read_text() == "x\n"
+
+
+@pytest.mark.promise("RUN-2")
+async def test_a_kill_while_a_hook_is_heard_at_the_end_asks_no_stage_again(
+    tmp_path: Path, home: Path
+) -> None:
+    plan = Pipeline("plan", stages=(Stage("plan", "ask", prompt="Name the topics.", schema=PLAN),))
+    workspace, heard = tmp_path / "work", tmp_path / "heard"
+    workspace.mkdir()
+    body = f"first = not os.path.exists({str(heard)!r})\nopen({str(heard)!r}, 'a').write('x')\n"
+    run = program(find_places(os.environ).settings.parent, f"{body}import time\nfirst and time.sleep(600)\n")
+    options: dict[str, Any] = {
+        "settings": section("before_end", run, seconds=600),
+        "catalogue": catalogue(plan),
+    }
+    script = [as_json(f"Question:\n{QUESTION}", {"topics": ["costs"]})]
+    async with conversation(workspace, script, **options) as talk:
+        await talk.send(SendMessage(text=QUESTION, route="plan"))
+        await eventually(heard.exists)
+        session_id = talk.id
+    async with conversation(workspace, script, session=session_id, **options) as talk:
+        assert (await talk.until(TurnFinished)).reason == "answered"
+        assert not talk.requests, "what was answered is paid for twice"
+        assert [event.stage for event in talk.all(StageCompleted)] == ["plan"]
+        assert len(talk.all(RunCompleted)) == 1
+    assert heard.read_text() == "xx"

@@ -159,6 +159,8 @@ class Walker:
                     self._note(event)
                     return WAITS
                 case Complete():
+                    if self._pipeline.last(self._run.skips).kind not in TALKS:
+                        self._commit()  # hooks are heard before the turn ends: a kill then costs no stage
                     return self._keep() or ending
                 case Fail(detail):
                     return Ending("failed", detail)
