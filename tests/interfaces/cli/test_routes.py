@@ -158,3 +158,31 @@ def test_where_messages_went_and_what_came_of_it_is_counted(tmp_path: Path) -> N
         ["rules", "agent", "-", "1", "1", "0"],
         ["rules", "chat", "-", "1", "0", "0"],
     ]
+
+
+@pytest.mark.promise("RUN-10")
+def test_a_number_entered_before_another_session_was_shown_answers_nothing_in_it(tmp_path: Path) -> None:
+    unsure = said(decision="clarify", confidence=0.9, question="Which way?", options=OPTIONS)
+    asks = script(tmp_path, unsure)
+    with terminal("--model", asks, cwd=tmp_path, **ON) as talk:
+        talk.expect("mode ask")
+        talk.type("clean up" + ENTER)
+        talk.expect("waiting")
+        talk.type(CTRL_D)
+        assert talk.end() == 0
+    (session_id,) = runs(tmp_path)
+    sure, done = said(decision="chat", confidence=0.9), {"when": "", "text": "It is done."}
+    model = script(tmp_path, sure, done, done, done, name="other.json")
+    with terminal("--model", model, cwd=tmp_path, **ON) as talk:
+        talk.expect("mode ask")
+        for _ in range(2):  # more events than the other session has
+            talk.type("fix the test in cart.py" + ENTER)
+            talk.expect("It is done.")
+            talk.expect("$0.00")
+        talk.type(f"/resume {session_id}{ENTER}2{ENTER}")
+        talk.expect("Which way?")
+        talk.expect("It is done.")
+        talk.expect("$0.00")
+        talk.type(CTRL_D)
+        assert talk.end() == 0
+    assert runs(tmp_path)[session_id] == ["chat"], "2 has answered a question that was not shown"

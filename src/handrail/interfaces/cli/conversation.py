@@ -183,12 +183,17 @@ class Conversation:
             message = SendMessage(text=text, images=self._pictures.mentioned(text), seen=self._seen)
             if self._activity.running:
                 self._queued.add(message)
-            self._do(lambda: self._send_unless_back(message))
+            shown = self.session_id
+            self._do(lambda: self._send_unless_back(message, shown))
 
-    async def _send_unless_back(self, message: SendMessage) -> None:
-        """A message may have waited behind a slow command when the user stopped the turn."""
+    async def _send_unless_back(self, message: SendMessage, shown: str) -> None:
+        """A message may have waited behind a slow command when the user stopped the turn.
+
+        Or when that command opened another session than the one shown: of that one its sender saw nothing.
+        """
         if not self._queued.is_back(message.message_id):
-            await self.send(message)
+            seen = message.seen if self.session_id == shown else 0
+            await self.send(message.model_copy(update={"seen": seen}))
 
     def interrupted(self) -> None:
         now = time.monotonic()
