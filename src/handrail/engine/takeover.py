@@ -46,6 +46,7 @@ def take_over(session: Session, workspace: Workspace) -> None:
             events += ended_batch(turn, "interrupted", ENDED)
             events += run_end(session.state.run, session.log.blob, Ending("interrupted", ENDED))
             events.append(close_turn(turn, "interrupted", ENDED, seconds=0.0))
+    events += _unshown_menu(session.state)
     if events or settled:
         session.append(*events, settle=settled)
 
@@ -60,6 +61,16 @@ def resumes(state: State) -> bool:
     if run := state.run:
         return not run.conversational or bool(run.open and run.open.kind == "answer")
     return state.turn.unrouted or bool(state.paused and state.paused.run_id == state.turn.run_id)
+
+
+def _unshown_menu(state: State) -> list[Event]:
+    """What a run asks that a rewind brought back, where nobody was shown it since."""
+    run = state.paused
+    asks = (run.leaving or run.pause) if run else None
+    if run is None or asks is None:
+        return []
+    back = any(rewind.keep is not None and rewind.upto > run.menu for rewind in state.rewinds)
+    return [asks] if back else []
 
 
 def _completed(session: Session, recovered: list[Event]) -> list[Event]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from handrail.engine.pipeline.definition import Pause
+from handrail.engine.rewinding import plan_of
 from handrail.protocol.commands import Redo, RunCommand, SendMessage, SetRoute
 from handrail.protocol.events import (
     Redone,
@@ -23,7 +24,8 @@ from handrail.sessions.handle import Session
 from handrail.sessions.past_runs import past_runs
 from handrail.sessions.run_state import RunState
 from handrail.sessions.transfer import export_lines, import_lines
-from tests.engine.conversation import Conversation, conversation
+from tests.engine.commits import is_idle
+from tests.engine.conversation import Conversation, conversation, eventually
 from tests.engine.pipeline.scripted import QUESTION, answers, as_json, catalogue, report
 
 pytestmark = pytest.mark.anyio
@@ -134,6 +136,33 @@ async def test_a_question_what_is_wanted_is_gone_with_its_turn_and_a_chosen_rout
         assert (routes.asked, routes.chosen) == (None, "agent")
         await talk.turn("2")
     assert [routed.by for routed in talk.all(Routed)] == ["model"], "2 has answered a question that is gone"
+
+
+@pytest.mark.promise("RUN-8")
+async def test_a_menu_that_a_kill_kept_from_being_shown_is_shown_when_the_session_opens(
+    tmp_path: Path,
+) -> None:
+    async with conversation(tmp_path, answers(), mode="edit", catalogue=catalogue()) as talk:
+        await begin(talk)
+        await talk.turn("1")
+        session_id, keep = talk.id, talk.app.history.before_turn(talk.id, 2)
+    async with conversation(tmp_path, answers(), catalogue=catalogue()) as talk:
+        left = Session(talk.app.log, session_id).load()
+        assert left.try_hold()
+        _, rewound = plan_of(left, talk.app.workspace, keep)
+        left.append(rewound)
+        left.release()
+        after = left.seq
+    for route, shown in (("agent", 1), ("report", 0)):
+        async with conversation(
+            tmp_path, answers(), session=session_id, after=after, mode="edit", catalogue=catalogue()
+        ) as talk:
+            await eventually(lambda: is_idle(talk.app, session_id))
+            assert waiting(talk)
+            await talk.send(SetRoute(route=route))
+            await talk.until(RouteSet)
+            assert len(talk.all(RunPaused)) == shown
+            after = talk.seen[-1].seq
 
 
 @pytest.mark.promise("SESS-4")
