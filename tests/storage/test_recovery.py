@@ -172,3 +172,34 @@ def test_a_file_of_another_program_is_refused_and_kept(tmp_path: Path) -> None:
     with pytest.raises(StorageDamaged, match="nothing in it can be read"):
         open_log(tmp_path)
     assert len(list(tmp_path.glob("damaged-*"))) == 1
+
+
+def killed_in(original: Path, folder: Path) -> Path:
+    """The log of a process that was killed while it wrote the last page of a commit, behind its header."""
+    shutil.copytree(original, folder)
+    wal = folder / "log.db-wal"
+    log = open_log(folder)
+    before = wal.read_bytes()
+    log.append("workspace", [NewRow("note", 1, "{}")])
+    after = wal.read_bytes()
+    shutil.copytree(folder, cut := folder.with_name("cut"))
+    log.close()
+    frames = range(32, len(after), 24 + PAGE)
+    salts = after[16:24]
+    begun = max(at for at in frames if after[at + 8 : at + 16] == salts) + 24
+    (cut / "log.db-wal").write_bytes(after[:begun] + before[begun:])
+    (cut / "log.db-shm").unlink()
+    return cut
+
+
+def test_a_commit_that_a_kill_cut_off_is_no_damage(in_memory: Path) -> None:
+    log = open_log(in_memory / "log")
+    write_events(log, 5)
+    shutil.copytree(in_memory / "log", left := in_memory / "left")  # as a killed process leaves it
+    log.close()
+    (left / "log.db-shm").unlink()
+
+    again = open_log(killed_in(left, in_memory / "again"))
+    assert again.notices == []
+    assert [len(rows) for rows in events(again).values()] == [5, 5, 5]
+    again.close()

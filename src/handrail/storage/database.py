@@ -94,6 +94,7 @@ def connect(path: Path) -> sqlite3.Connection:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA journal_size_limit = 0")  # for the same reason as `begin_wal_anew`
             connection.execute("PRAGMA cache_size = -4096")
             schema.prepare(connection)
             found, ours = schema.stored_version(connection), schema.is_ours(connection)
@@ -121,6 +122,16 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[sqlite3.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def begin_wal_anew(connection: sqlite3.Connection) -> None:
+    """Empty the write-ahead log, if nobody reads it.
+
+    Old pages behind the new header of a commit that a kill cut off would make it look whole, and damaged.
+    """
+    connection.execute("PRAGMA busy_timeout = 0")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000)}")
 
 
 def last_commit_in_wal(wal: Path) -> int:

@@ -17,6 +17,7 @@ from handrail.storage.database import (
     BUSY_SECONDS,
     NEXT_START,
     FileLock,
+    begin_wal_anew,
     connect,
     last_commit_in_wal,
     storage_errors,
@@ -368,6 +369,7 @@ class Log:
         with storage_errors(self.path):
             accepted = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
             if accepted >= expected:
+                begin_wal_anew(self._connection)
                 return
             kept = self.folder / f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.db-wal"
             shutil.copyfile(self._wal, kept)

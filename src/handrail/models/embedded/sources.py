@@ -10,7 +10,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -188,11 +188,10 @@ async def _wait(process: "anyio.abc.Process", scratch: Path, underway: Underway)
 
 def _size(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size
-        except OSError:
-            continue  # moved to its place in this moment
+    for parent, _folders, names in os.walk(folder):  # a folder that goes in this moment is left out
+        for name in names:
+            with suppress(OSError):  # moved to its place in this moment
+                total += os.stat(os.path.join(parent, name)).st_size
     return total
 
 
