@@ -5,6 +5,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ DECOY = '<think>Perhaps {"route": "agent", "score": 1, "path": "b"}? No.</think>
 
 def truncated(value: Value, dice: random.Random) -> str:
     text = json.dumps(value)
-    return text[: dice.randrange(1, len(text))]
+    return text[: dice.randrange(12, len(text))]
 
 
 def fenced(value: Value, dice: random.Random) -> str:
@@ -135,22 +136,48 @@ MUTATIONS: tuple[Callable[[Value, random.Random], str], ...] = (
 )  # fmt: skip
 ANSWERS = 300
 NEVER = {truncated, cut_in_fence, two_objects, open_end, cut_thinking}
-"""What can only be refused, or was whole by chance."""
-ALWAYS = {fenced, after_thinking, wrapped, wrong_types}
+"""What can only be refused."""
+ALWAYS = {fenced, after_thinking, wrapped, wrong_types, trailing_commas}
+"""What leaves no doubt; of the others some do."""
+
+
+def varied(value: Any, number: int) -> Any:
+    """The same with other words and numbers."""
+    match value:
+        case bool() | "chat":
+            return value
+        case int() | float():
+            return value + number
+        case str():
+            return f"{value} {number}"
+        case dict():
+            return {key: varied(each, number) for key, each in value.items()}
+        case _:
+            return [varied(each, number) for each in value]
 
 
 @pytest.mark.promise("MOD-22")
 def test_a_malformed_answer_is_read_right_or_refused() -> None:
     dice = random.Random(7)
-    counts: Counter[str] = Counter()
+    right: Counter[str] = Counter()
     wrong: list[str] = []
-    for number in range(ANSWERS):
+    texts: set[str] = set()
+    for number in count():
+        if len(texts) == ANSWERS:
+            break
         mutate = MUTATIONS[number % len(MUTATIONS)]
-        schema, value = CASES[number // len(MUTATIONS) % len(CASES)]
-        text = mutate(value, dice)
+        schema, plain = CASES[number // len(MUTATIONS) % len(CASES)]
+        value = varied(plain, number)
+        if (text := mutate(value, dice)) in texts:
+            continue
+        texts.add(text)
         read = shaped(text, schema).value
-        counts["refused" if read is None else "right" if read == value else "wrong"] += 1
-        if (read is not None and read != value) or (read is None and mutate in ALWAYS):
+        right[mutate.__name__] += read == value
+        silently = read is not None and (read != value or mutate in NEVER)
+        if silently or (read is None and mutate in ALWAYS):
             wrong.append(f"{mutate.__name__}: {text!r} was read as {read}")
     assert not wrong, "\n".join(wrong)
-    assert counts["right"] >= ANSWERS * 0.45, counts
+    assert {kind.__name__ for kind in MUTATIONS if right[kind.__name__] == 0} == {
+        kind.__name__ for kind in NEVER
+    }
+    assert right.total() >= ANSWERS * 0.5, right
