@@ -43,6 +43,10 @@ def test_a_new_file_can_be_written_when_the_user_names_it(workspace: Workspace) 
 def test_files_that_the_user_names_are_found(workspace: Workspace) -> None:
     words = "compare cart.py with tax.py, not with gone.py, (cart.py) or 3.14 e.g. that"
     assert named_files(words, workspace) == ["cart.py", "tax.py"]
+    (workspace.root / "Makefile").write_text("all:\n")
+    assert named_files("what does the Makefile do? And the Dockerfile, Makefile.am?", workspace) == [
+        "Makefile"
+    ]
     assert file_list(workspace) == "[Files: big.py, cart.py, tax.py, test_cart.py.]"
 
 

@@ -49,6 +49,8 @@ SOURCE = re.compile(r"\.(py|js|ts|mjs|cjs|go|rs|c|h|cpp|java|rb|sh|json|toml|txt
 
 
 FILE_NAME = re.compile(r"(?<![\w@/.~-])[\w-][\w./-]*\.\w{1,8}(?![\w/])")
+PLAIN_NAME = re.compile(r"(?<![\w@/.~-])(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?![\w/.-]*\w)")
+"""Names of files that have no ending, such as Makefile."""
 MOST_NAMED = 20
 MOST_IN_PLAY = 2
 MOST_INTENTS = 100
@@ -121,7 +123,7 @@ def file_names(words: str) -> list[str]:
 def named_files(words: str, workspace: Workspace) -> list[str]:
     """Files of the workspace that the user names: a small model is shown them without having to ask."""
     found = []
-    for name in file_names(words):
+    for name in dict.fromkeys([*file_names(words), *PLAIN_NAME.findall(words)]):
         with suppress(PathProblem):
             place = workspace.resolve(name)
             if place.inside and place.absolute.is_file():
