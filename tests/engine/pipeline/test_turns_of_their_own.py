@@ -15,21 +15,12 @@ from handrail.protocol.events import (
     TurnFinished,
     UserMessage,
 )
-from tests.engine.conversation import Conversation, conversation, words
-from tests.engine.pipeline.scripted import QUESTION, answers, catalogue, report
+from tests.engine.conversation import conversation, words
+from tests.engine.pipeline.scripted import QUESTION, answers, catalogue
+from tests.engine.pipeline.test_words_to_runs import UNPAUSED, say_while_it_plans
 from tests.pipelines.agents import agent
 
 pytestmark = pytest.mark.anyio
-UNPAUSED = report()._replace(pauses=())
-
-
-async def say_while_it_plans(talk: Conversation, message: SendMessage) -> None:
-    """Send something while the first stage waits for its answer."""
-    talk.held.hold(0, 0)
-    await talk.send(SendMessage(text=QUESTION, route="report"))
-    await talk.held.reached(0, 0)
-    await talk.send(message)
-    talk.held.let_go(0, 0)
 
 
 @pytest.mark.promise("RUN-10")
