@@ -1,13 +1,14 @@
 """Work for models that have no tools of their own: one answer with its changes, instead of the tool loop."""
 
 import json
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import ChangeApplied, Routed, RunStarted, ToolFinished, TurnFinished
-from tests.engine.conversation import conversation
+from tests.engine.conversation import Conversation, conversation
 from tests.models.fake_server import FakeServer, Recorded, Reply, Said, body_for
 from tests.pipelines.test_chat import CART, FIX, QUESTION, fixed
 
@@ -34,16 +35,15 @@ def answer(request: Recorded) -> Reply:
     return Reply(body_for(request.path, Said(text=tuple(text))))
 
 
-def settings(server: FakeServer) -> str:
-    return f'[connections.mine]\nbase_url = "{server.url}/v1"\nnative_tools = false\n'
+def talking(workspace: Path, server: FakeServer, mode: str) -> AbstractAsyncContextManager[Conversation]:
+    settings = f'[connections.mine]\nbase_url = "{server.url}/v1"\nnative_tools = false\n'
+    return conversation(workspace, None, settings=settings, model="mine/m", mode=mode)
 
 
 @pytest.mark.promise("CHAT-8")
 async def test_work_for_a_model_without_tools_is_one_answer_with_its_changes(tmp_path: Path) -> None:
     with FakeServer(answer) as server:
-        async with conversation(
-            tmp_path, None, settings=settings(server), model="mine/m", mode="edit"
-        ) as talk:
+        async with talking(tmp_path, server, mode="edit") as talk:
             assert (await talk.turn(FIX)).reason == "answered"
             assert [event.route for event in talk.all(Routed)] == ["agent"]
             assert [event.pipeline for event in talk.all(RunStarted)] == ["chat"]
@@ -54,9 +54,7 @@ async def test_work_for_a_model_without_tools_is_one_answer_with_its_changes(tmp
 @pytest.mark.promise("CHAT-8")
 async def test_its_questions_change_nothing(tmp_path: Path) -> None:
     with FakeServer(answer) as server:
-        async with conversation(
-            tmp_path, None, settings=settings(server), model="mine/m", mode="auto"
-        ) as talk:
+        async with talking(tmp_path, server, mode="auto") as talk:
             assert (await talk.turn(QUESTION)).reason == "answered"
             assert [event.reads_only for event in talk.all(RunStarted)] == [True]
     assert (tmp_path / "cart.py").read_text() == CART
@@ -66,9 +64,7 @@ async def test_its_questions_change_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("check", ["", "true"])
 async def test_the_tool_loop_is_there_for_who_chooses_it_or_has_a_check(tmp_path: Path, check: str) -> None:
     with FakeServer(answer) as server:
-        async with conversation(
-            tmp_path, None, settings=settings(server), model="mine/m", mode="auto"
-        ) as talk:
+        async with talking(tmp_path, server, mode="auto") as talk:
             await talk.send(SendMessage(text=FIX, check=check, attempts=1, route="" if check else "agent"))
             assert (await talk.until(TurnFinished)).reason == "answered"
             assert [event.pipeline for event in talk.all(RunStarted)] == ["agent"]

@@ -75,13 +75,13 @@ def small_prompt(
     entries = source_files(workspace)
     paths = [entry.path for entry in entries]
     named = [name for name in file_names(words) if SOURCE.search(name)]
-    writable = [entry.path for entry in entries if entry.size <= LARGEST_WRITTEN]
+    writable = [entry.path for entry in entries if _is_short(entry)]
     if checked:
         writable = [path for path in writable if not IS_TEST.search(path)]
     elif named:
         writable = [name for name in named if name in writable or name not in paths]
-    elif in_play := [path for path in files_in_play(words, seen, workspace) if not IS_TEST.search(path)]:
-        writable = in_play
+    elif talked_of := [path for path in _shown_last(words, seen, writable) if not IS_TEST.search(path)]:
+        writable = talked_of
     readable = [path for path in paths if path not in seen]
     left = {
         "write": bool(writable) and (checked or wants_change(words, named)),
@@ -138,10 +138,16 @@ def files_in_play(words: str, seen: Collection[str], workspace: Workspace) -> li
     """
     if found := named_files(words, workspace):
         return found
-    if not wants_change(words, []):
-        return []
-    small = {entry.path for entry in source_files(workspace) if entry.size <= LARGEST_WRITTEN}
-    return [path for path in seen if path in small][-MOST_IN_PLAY:]
+    return _shown_last(words, seen, [each.path for each in source_files(workspace) if _is_short(each)])
+
+
+def _shown_last(words: str, seen: Collection[str], short: Collection[str]) -> list[str]:
+    """The short files that a change without a name can be about."""
+    return [path for path in seen if path in short][-MOST_IN_PLAY:] if wants_change(words, []) else []
+
+
+def _is_short(entry: Entry) -> bool:
+    return entry.size <= LARGEST_WRITTEN
 
 
 def file_list(workspace: Workspace) -> str:
