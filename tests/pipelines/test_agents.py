@@ -253,3 +253,12 @@ async def test_a_document_whose_name_looks_like_a_hit_leads_to_no_other_file(tmp
         assert done.output
         (passage,) = done.output["passages"]
         assert (passage["path"], passage["text"]) == ("private.txt:1:costs.md", "Costs rose by 3 %.")
+
+
+async def test_an_agent_that_is_called_goes_before_a_route_that_finds_itself(tmp_path: Path) -> None:
+    agent(tmp_path)
+    script = [{"when": "Question", "text": '{"topics": ["fog"]}'}]
+    async with conversation(tmp_path, script, trust=True) as talk:
+        await talk.send(SendMessage(text="@small what about fog?", route="auto"))
+        assert (await talk.until(TurnFinished)).reason == "answered"
+        assert [event.pipeline for event in talk.all(RunStarted)] == ["small"]

@@ -31,8 +31,8 @@ from handrail.engine.breakout_words import (
     words_of,
 )
 from handrail.engine.menu import whole_number
-from handrail.engine.routing.beginning import AUTO
 from handrail.engine.routing.rules import sign_of
+from handrail.protocol.routing import AUTO
 from handrail.sessions.run_state import RunState
 
 YES_OR_NO = {"yes", "y", "no", "n"}

@@ -28,7 +28,7 @@ from handrail.engine.limits import Limits
 from handrail.engine.messages import Messages, Taken
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.engine.pipeline.stages import Means, Steering, affording
-from handrail.engine.routing.beginning import AUTO, WORK, Ways
+from handrail.engine.routing.beginning import WORK, Ways
 from handrail.engine.routing.gates import Thresholds
 from handrail.engine.routing.rules import sign_of
 from handrail.engine.side_call import SideCall
@@ -37,6 +37,7 @@ from handrail.models.base import Deadlines, Model, UserTurn
 from handrail.models.prices import cost
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import Event, TurnStarted, UserMessage
+from handrail.protocol.routing import AUTO
 from handrail.protocol.values import Mode, Role, Usage
 from handrail.sessions.handle import Session
 from handrail.sessions.state import Cut, State

@@ -8,6 +8,8 @@ from handrail.protocol.values import Value
 
 Decided = Literal["clarify", "chat", "tasks", "agent"]
 MOST_OPTIONS = 7
+AUTO = "auto"
+"""The route of messages that find their way by themselves."""
 
 
 class Option(Value):

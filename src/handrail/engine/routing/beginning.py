@@ -11,13 +11,13 @@ from handrail.models.base import Capabilities
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import Routed
-from handrail.protocol.routing import Option, RouterDecision, Where
+from handrail.protocol.routing import AUTO, Option, RouterDecision, Where
 from handrail.protocol.structured import CONTINUE
 from handrail.sessions.state import State
 from handrail.workspace.files import Workspace
 
 FEW_WORDS = 12
-AUTO, WORK, ANSWER, TASKS = "auto", "agent", "chat", "tasks"
+WORK, ANSWER, TASKS = "agent", "chat", "tasks"
 NO_TASKS = (
     "This is about a list of your own tasks, and Handrail does not keep one yet. "
     "If it is about the files here, `/route agent` sends your messages to work on them."
@@ -63,7 +63,8 @@ class Ways(NamedTuple):
 
     def named(self, command: SendMessage) -> str:
         """The route that the message itself names, whether or not it can be taken; empty: none."""
-        return command.route or named_agent(command, self.workspace, self.catalogue)
+        chosen = command.route if command.route != AUTO else ""
+        return chosen or named_agent(command, self.workspace, self.catalogue)
 
     def _unmentioned(self, command: SendMessage, state: State, turn_id: str) -> Way:
         """Where nobody can be asked, what the words leave open is work: a task was given."""

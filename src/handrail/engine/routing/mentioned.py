@@ -6,6 +6,7 @@ from typing import NamedTuple
 from handrail.engine.pipeline.definition import Catalogue
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import ConfigProblem, PathProblem, UsageProblem
+from handrail.protocol.routing import AUTO
 from handrail.workspace.files import Workspace
 
 MENTION = re.compile(r"\s*@([a-z][a-z0-9-]*)(?=[\s,:]|\Z)[,:]?")
@@ -21,7 +22,7 @@ class Mentioned(NamedTuple):
 def mentioned_agent(command: SendMessage, workspace: Workspace, catalogue: Catalogue) -> Mentioned:
     """Whom a message is for by its first word; raises where that agent is wrong or not trusted."""
     found = MENTION.match(command.text)
-    if command.route or command.suggested or found is None:
+    if command.route not in ("", AUTO) or command.suggested or found is None:
         return Mentioned()
     name = found[1]
     if not _is_file(name, workspace):

@@ -84,13 +84,8 @@ def headless(
                 live=is_terminal(sys.stderr) and not as_json,
                 colour=takes_colour(sys.stderr, app.settings.display, os.environ),
             )
-            paused = bool(session_id) and app.state(session_id).paused is not None
-            whole = message.model_copy(
-                update={
-                    "images": tuple(app.images.named(file) for file in images),
-                    "route": options.route if paused else "",  # the session's, else
-                }
-            )
+            pictures = tuple(app.images.named(file) for file in images)
+            whole = message.model_copy(update={"images": pictures, "route": options.route})
             return await one_turn(app, session_id or app.new_session(), whole, report, status_line)
 
     return anyio.run(run)
