@@ -1,10 +1,13 @@
 # The four commands. Each installs what it needs into .venv first, and again when the pins change.
 #
-#   make run                      open the conversation in WORKSPACE (this folder)
-#   make run TASK="fix the test"  do one task in a fresh copy of an example (EXAMPLE=cart), or in WORKSPACE
+#   make run                      open the conversation in a fresh copy of an example (EXAMPLE=cart);
+#                                 without a terminal, serve the web page and print its address
+#   make run WORKSPACE=FOLDER     open it in a folder of your own
+#   make run TASK="fix the test"  do one task, in a fresh copy of an example or in WORKSPACE
 #   make test                     what CI runs: lint, then every test
 #   make lint                     ruff, mypy --strict, import contracts
 #   make bench                    measure
+#   make screenshots              draw the pictures of the web page in docs/images again
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,17 +20,18 @@ override WORKSPACE := $(value WORKSPACE)
 override EXAMPLE := $(value EXAMPLE)
 export TASK WORKSPACE EXAMPLE
 
-.PHONY: help run test lint bench
+.PHONY: help run test lint bench browser screenshots
 help:
 	@sed -n 's/^#   //p' Makefile
 
 run: $(VENV)/.run-installed
 	@program="$$PWD/$(BIN)/handrail"; \
-	if [ -n "$$TASK" ] && [ -z "$$WORKSPACE" ]; then exec examples/try "$$program"; fi; \
-	cd -- "$${WORKSPACE:-.}" || exit 2; \
-	if [ -n "$$TASK" ]; then exec "$$program" run -- "$$TASK"; else exec "$$program"; fi
+	if [ -z "$$WORKSPACE" ]; then exec examples/try "$$program"; fi; \
+	cd -- "$$WORKSPACE" || exit 2; \
+	if [ -n "$$TASK" ]; then exec "$$program" run -- "$$TASK"; fi; \
+	if [ -t 0 ] && [ -t 1 ]; then exec "$$program"; else exec "$$program" serve; fi
 
-test: lint
+test: lint browser
 	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal
 
 CHECKED = src tests $(wildcard bench)
@@ -36,6 +40,13 @@ lint: $(VENV)/.dev-installed
 	@$(BIN)/ruff format --check $(CHECKED)
 	@$(BIN)/mypy $(CHECKED)
 	@$(BIN)/lint-imports
+
+# Chromium for the tests of the web page: the one that is here, else one that is installed now.
+browser: $(VENV)/.dev-installed
+	@$(BIN)/python -m tests.interfaces.web.browser
+
+screenshots: browser
+	@$(BIN)/python -m tests.interfaces.web.screenshots docs/images
 
 bench: $(VENV)/.dev-installed
 	@$(BIN)/python -m bench

@@ -11,15 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from bench import changes, deciding, following, long_session
-from bench.agents import Agent, Handrail
+from bench import changes, copies, deciding, following, long_session, web_page, web_server
+from bench.agents import STEADY, Agent, Handrail
 from bench.commits import Gap, longest_gap
 from bench.figures import Measured, missed, table
 from bench.peers import PEERS
 from bench.repository import repository
-from bench.running import Failed, Place, hello_bytes, one_edit, peak_megabytes, placed, version_ms
+from bench.running import Failed, Place, call_gaps, hello_bytes, one_edit, peak_megabytes, placed, version_ms
 from bench.server import Server
 from bench.timing import PythonPass, python_pass_ms
+from bench.verify import overhead
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = (5, 20_000)
@@ -42,7 +43,11 @@ def main() -> None:
         gap = sorted(longest_gap(server) for _ in range(options.runs))[options.runs // 2]
     lines = report(rows, gap)
     print("\n".join(lines), flush=True)
-    ours = [] if options.short else [*changes.measure(), *long_session.measure()]
+    ours = (
+        []
+        if options.short
+        else [*changes.measure(), *copies.measure(), *overhead.measure(), *long_session.measure()]
+    )
     lines += [
         "",
         *(f"{row.name}: {row.milliseconds:.1f} ms, {row.ratio:.2f} times {row.against}" for row in ours),
@@ -59,12 +64,20 @@ def main() -> None:
         f" after {delay.outside:.1f}; wanted are 50.",
         flush=True,
     )
+    served = None if options.short else web_server.measure()
+    if served:
+        print("\n".join(web_server.report(served)), flush=True)
+    page = None if options.short else web_page.measure()
+    if page:
+        print("\n".join(web_page.report(page)), flush=True)
     facts = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": platform.platform(),
         "result_to_request": gap._asdict(),
         "command_decision_ms": decision._asdict(),
         "step_to_follower_ms": delay._asdict(),
+        "server": served and served._asdict() | {"readers": served.readers._asdict()},
+        "page": page and page._asdict(),
         "agents": [row.facts() for row in rows],
         "handrail": [row._asdict() for row in ours],
     }
@@ -123,6 +136,10 @@ def again(row: Measured, place: Place, python: PythonPass) -> None:
         row.add("gap", *edit.gaps, python=python.whole)
         row.add("whole", edit.whole, python=python.whole)
         row.add("cpu", edit.cpu, python=python.cpu)
+    if calls := attempt(row, "write", partial(call_gaps, place)):
+        for kind, gaps in (("write", calls.writes), ("command", calls.commands)):
+            row.add(f"first_{kind}", gaps[0], python=python.whole)
+            row.add(kind, *gaps[STEADY:], python=python.whole)
     if place.agent.tells_version and (spent := attempt(row, "version", partial(version_ms, place))):
         row.add("version", spent, python=python.whole)
     row.seconds += time.monotonic() - began

@@ -28,6 +28,26 @@ class Bed(NamedTuple):
         return str(self.workspace / EDITED)
 
 
+class Calls(NamedTuple):
+    """What a model says that writes files, then runs commands."""
+
+    writes: list[Said]
+    commands: list[Said]
+
+
+CALLS, STEADY = 7, 2
+"""Of each kind, and from which on they count. The first is told apart: it loads what the others need."""
+
+
+def new_file(number: int) -> str:
+    return f"new_{number}.txt"
+
+
+def touch(number: int) -> str:
+    """A command that changes something, and never the same twice."""
+    return f"touch made_{number}"
+
+
 class Agent(ABC):
     name: ClassVar[str]
     tells_version: ClassVar[bool] = True
@@ -52,6 +72,14 @@ class Agent(ABC):
     @abstractmethod
     def moves(self, bed: Bed) -> list[Said]:
         """What a model says that reads the file, edits it and answers, in this agent's own tools."""
+
+    def call_words(self, bed: Bed, task: str) -> list[str]:
+        """The arguments with which it may also run `touch`."""
+        return self.words(bed, task)
+
+    def call_moves(self, bed: Bed) -> "Calls | None":
+        """Calls that write new files and run commands, in this agent's own tools; None: not measured."""
+        return None
 
     def is_work(self, request: dict[str, Any]) -> bool:
         """Whether a request is a step of the task, and not a title or the like."""
@@ -84,6 +112,17 @@ class Handrail(Agent):
 
     def chat_words(self, bed: Bed, task: str) -> list[str]:
         return ["run", task, "--route", "chat", "--model", f"fake/{MODEL}"]
+
+    def call_words(self, bed: Bed, task: str) -> list[str]:
+        route = ["--route", "agent", "--model", f"fake/{MODEL}"]
+        return ["run", task, "--mode", "auto", "--allow", "touch", *route]
+
+    def call_moves(self, bed: Bed) -> Calls:
+        writes = [{"path": new_file(number), "text": "new\n"} for number in range(CALLS)]
+        return Calls(
+            [Said(tool="write", arguments=each) for each in writes],
+            [Said(tool="run", arguments={"command": touch(number)}) for number in range(CALLS)],
+        )
 
     def moves(self, bed: Bed) -> list[Said]:
         edit = {"path": EDITED, "edits": [{"search": BEFORE, "replace": AFTER}]}

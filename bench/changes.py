@@ -15,15 +15,15 @@ from bench.timing import Measured, median_ms
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit
 from handrail.changes.rewind import plan_rewind
-from handrail.changes.rollback import back, plan_back
-from handrail.changes.trace.file import PATH as TRACE
+from handrail.changes.trace.trace_file import PATH as TRACE
+from handrail.changes.undo import plan_undo, undo_change_set
 from handrail.protocol.events import SessionStarted
-from handrail.sessions.changes import changes_of
-from handrail.sessions.handle import Session
-from handrail.storage.recovery import open_log
+from handrail.sessions.change_history import session_changes
+from handrail.sessions.session import Session
+from handrail.storage.log_repair import open_log
 from handrail.workspace.files import Workspace
-from handrail.workspace.index import differences, snapshot
-from handrail.workspace.intents.intent_file import FILE as INTENTS
+from handrail.workspace.intents_file import INTENTS_FILE as INTENTS
+from handrail.workspace.stat_index import differences, snapshot
 
 LARGE, MANY_FILES, MANY_SETS = 20_000, 2_000, 1_000
 LONG_TRACE = 10_000
@@ -70,8 +70,8 @@ def one_change(session: Session, workspace: Workspace) -> Iterator[Measured]:
         apply(session, workspace, ChangeSet((FileEdit(EDITED, "update", OLD, NEW),)))
 
     def take_back() -> None:
-        last = changes_of(session.log, session.id)[-1]
-        if change_set := back(plan_back(session.log, workspace, [last.prepared])):
+        last = session_changes(session.log, session.id)[-1]
+        if change_set := undo_change_set(plan_undo(session.log, workspace, [last.prepared])):
             apply(session, workspace, change_set)
 
     applied, taken = [], []
@@ -188,7 +188,7 @@ def many_sets(session: Session, workspace: Workspace) -> Measured:
 
     def rewind() -> None:
         going = plan_rewind(session.log, workspace, session.id, first)
-        if change_set := back(going.plan):
+        if change_set := undo_change_set(going.plan):
             apply(session, workspace, change_set, emptied=going.plan.emptied)
 
     spent = timed(rewind)

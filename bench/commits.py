@@ -11,7 +11,7 @@ import anyio
 
 from bench.agents import EDITED, MODEL, TASK, Bed, Handrail
 from bench.server import Server
-from handrail.app import App, Options, open_app
+from handrail.app.app import App, Options, open_app
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import Recorded, TurnFinished
 

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from handrail.policy.decision import Allow, Ask
+from handrail.policy.call_facts import Allow, Ask
 from handrail.protocol.events import IntentSelected, SessionStarted
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall
-from handrail.sessions.handle import Session
-from handrail.storage.recovery import open_log
-from handrail.tools.gathering import Gathering, decided
-from handrail.tools.sandbox.protection import Protection
-from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.sessions.session import Session
+from handrail.storage.log_repair import open_log
+from handrail.tools.gate.facts import FactGatherer, decide_call
+from handrail.tools.sandbox.sandbox import Protection, Sandbox
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
+from handrail.workspace.intents_file import IntentFile
 
 ENTRIES = 500
 INTENTS = 100
@@ -69,7 +69,7 @@ def measure() -> Deciding:
 
 
 @contextmanager
-def gathering(folder: Path) -> Iterator[Gathering]:
+def gathering(folder: Path) -> Iterator[FactGatherer]:
     """A session in a workspace with intents, one of them active."""
     root = folder / "work"
     (root / ".orchestration").mkdir(parents=True)
@@ -86,22 +86,25 @@ def gathering(folder: Path) -> Iterator[Gathering]:
     sandbox = Sandbox(found=Protection(name="bubblewrap", files=True))
     entries = [f"program{number} do this-{number}" for number in range(ENTRIES)]
     try:
-        yield Gathering(session, Workspace(root), Toolbox(sandbox), allow=entries)
+        workspace = Workspace(root)
+        yield FactGatherer(
+            session, workspace, Toolbox(sandbox), IntentFile(workspace), allowed=tuple(entries)
+        )
     finally:
         session.release()
         log.close()
 
 
-async def all_seconds(gate: Gathering, name: str, given: list[dict[str, Any]]) -> list[float]:
+async def all_seconds(gate: FactGatherer, name: str, given: list[dict[str, Any]]) -> list[float]:
     return [await seconds(gate, name, each) for each in given]
 
 
-async def seconds(gate: Gathering, name: str, arguments: dict[str, Any]) -> float:
+async def seconds(gate: FactGatherer, name: str, arguments: dict[str, Any]) -> float:
     """How long a decision takes, as the gate comes to it; it has to be a yes."""
     call = ToolCall(id=new_id("call"), name=name, arguments=arguments)
     began = time.perf_counter()
-    wanted = await gate.with_command(gate.read(call, "t_1"))
-    decision: Allow | Ask = decided(gate.facts(wanted), wanted.work)
+    pending = gate.with_resolved_paths(await gate.read(call, "t_1"))
+    decision: Allow | Ask = decide_call(gate.facts(pending), pending.work)
     took = time.perf_counter() - began
     if not isinstance(decision, Allow):
         raise AssertionError(f"{arguments}: {decision}")

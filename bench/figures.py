@@ -16,13 +16,17 @@ class Column(NamedTuple):
 
 COLUMNS = (
     Column("version", "--version", "ms", 5.0),
-    Column("first", "start to first request", "ms", 25.0),
+    Column("first", "start to first request", "ms", 20.0),
     Column("gap", "answer to next request", "ms", 1.5),
+    Column("write", "write to next request", "ms", 1.0),
+    Column("first_write", "first write", "ms"),
+    Column("command", "command to next request", "ms", 2.0),
+    Column("first_command", "first command", "ms"),
     Column("whole", "one-edit task", "ms", 40.0),
     Column("cpu", "its CPU time", "ms"),
     Column("hi_chat", '"hi", fewest tools', "bytes", 4096),
     Column("hi_tools", '"hi", all tools', "bytes", 8192),
-    Column("memory", "peak memory", "MB", 80.0),
+    Column("memory", "peak memory", "MB", 50.0),
 )
 GROWTH = 1.10
 """What a repository of 20,000 files may cost of what a small one costs."""

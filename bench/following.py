@@ -11,9 +11,9 @@ from typing import NamedTuple
 import anyio
 from anyio.streams.text import TextReceiveStream
 
-from handrail.app import App, Options, open_app
-from handrail.engine.pipeline.definition import Catalogue, Output, Pipeline, Stage, Work
-from handrail.pipelines.agent import AGENT
+from handrail.app.app import App, Options, open_app
+from handrail.engine.pipeline import Catalogue, Output, Pipeline, Stage, StepContext
+from handrail.pipelines.load import AGENT
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import Recorded, TurnFinished
 
@@ -29,7 +29,7 @@ class Delay(NamedTuple):
     outside: float
 
 
-async def _look(work: Work) -> Output:
+async def _look(work: StepContext) -> Output:
     for _ in range(CALLS):
         await work.call("list", {"path": "."})
     return {}

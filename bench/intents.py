@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from handrail.app import App, Options, open_app
+from handrail.app.app import App, Options, open_app
 from handrail.protocol.commands import AnswerApproval, SendMessage
 from handrail.protocol.events import (
     ApprovalAsked,

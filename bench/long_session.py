@@ -11,9 +11,15 @@ from pathlib import Path
 import anyio
 
 from bench.timing import Measured, median_ms
-from handrail.app import Options, open_app
+from handrail.app.app import Options, open_app
 from handrail.config.places import find_places, workspace_folder
-from handrail.context.compaction import compacted, is_due, limit_of, plan, size_of
+from handrail.context.digest import (
+    compaction_event,
+    compaction_is_due,
+    plan_compaction,
+    request_limit,
+    request_size,
+)
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import (
     Answered,
@@ -29,8 +35,8 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.ids import session_stream
 from handrail.protocol.values import ToolCall, Usage
-from handrail.sessions.handle import Session
-from handrail.storage.recovery import open_log
+from handrail.sessions.session import Session
+from handrail.storage.log_repair import open_log
 
 SHORT, LONG = 10, 10_000
 WINDOW, FIXED = 32_768, 1_200
@@ -63,9 +69,11 @@ def build(workspace: Path, session_id: str, turns: int) -> None:
     session.append(SessionStarted(session_id=session_id, workspace=str(workspace), version="bench"))
     for number in range(1, turns + 1):
         session.append(*turn(number))
-        size = size_of(FIXED, session.state.cut, session.transcript)
-        if is_due(size, WINDOW, WINDOW // 4) and (cutting := plan(session.transcript, FIXED, WINDOW)):
-            session.append(compacted(session.state, cutting, size, limit_of(WINDOW, WINDOW // 4)))
+        size = request_size(FIXED, session.state.cut, session.transcript)
+        if compaction_is_due(size, WINDOW, WINDOW // 4) and (
+            cutting := plan_compaction(session.transcript, FIXED, WINDOW)
+        ):
+            session.append(compaction_event(session.state, cutting, size, request_limit(WINDOW, WINDOW // 4)))
         session.save_snapshot()
     session.release()
     log.close()

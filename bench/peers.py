@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench.agents import AFTER, BEFORE, CACHE, EDITED, MODEL, Agent, Bed
+from bench.agents import AFTER, BEFORE, CACHE, CALLS, EDITED, MODEL, Agent, Bed, Calls, new_file, touch
 from bench.wire import Said
 
 FOLDER = CACHE / "peers"
@@ -74,6 +74,13 @@ class Codex(NpmPeer):
             Said("Done."),
         ]
 
+    def call_moves(self, bed: Bed) -> Calls:
+        """Without a tool that writes, and here without a sandbox."""
+        writes = [f"printf 'new\\n' > {new_file(number)}" for number in range(CALLS)]
+        commands = [touch(number) for number in range(CALLS)]
+        said = [Said(tool="exec_command", arguments={"cmd": command}) for command in writes + commands]
+        return Calls(said[:CALLS], said[CALLS:])
+
 
 class Pi(NpmPeer):
     name = "pi"
@@ -100,6 +107,14 @@ class Pi(NpmPeer):
             Said(tool="edit", arguments=edit),
             Said("Done."),
         ]
+
+    def call_moves(self, bed: Bed) -> Calls:
+        """It has no sandbox."""
+        writes = [{"path": new_file(number), "content": "new\n"} for number in range(CALLS)]
+        return Calls(
+            [Said(tool="write", arguments=each) for each in writes],
+            [Said(tool="bash", arguments={"command": touch(number)}) for number in range(CALLS)],
+        )
 
     def is_work(self, request: dict[str, Any]) -> bool:
         return True

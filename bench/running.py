@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.agents import AFTER, CACHE, EDITED, TASK, Agent, Bed
+from bench.agents import AFTER, CACHE, CALLS, EDITED, TASK, Agent, Bed, new_file, touch
 from bench.repository import restore
 from bench.server import Server
 from bench.timing import children_ms
@@ -39,6 +39,13 @@ class Edit(NamedTuple):
     """What the process and its children used."""
 
 
+class CallGaps(NamedTuple):
+    """Milliseconds from an answer with a call to the next request, the first of each kind first."""
+
+    writes: list[float]
+    commands: list[float]
+
+
 class Place(NamedTuple):
     """An agent, ready to run in a repository."""
 
@@ -62,11 +69,7 @@ def placed(agent: Agent, workspace: Path, server: Server) -> Iterator[Place]:
 def one_edit(place: Place) -> Edit:
     """The times of one task, done and checked."""
     moves = place.agent.moves(place.bed)
-
-    def said(number: int, request: dict[str, Any]) -> Said | None:
-        return moves[min(number, len(moves) - 1)] if place.agent.is_work(request) else None
-
-    place.server.begin(said)
+    _serve(place, moves)
     used, began = children_ms(), time.perf_counter()
     try:
         output = _finished(_start(place, place.agent.words(place.bed, TASK)))
@@ -75,11 +78,40 @@ def one_edit(place: Place) -> Edit:
             raise Failed(f"it did not edit the file: {output[-TOLD:]}")
     finally:
         restore(place.bed.workspace)
+    gaps = _gaps(place, len(moves))
+    return Edit((place.server.asked[0].came - began) * 1000, gaps, (ended - began) * 1000, used)
+
+
+def call_gaps(place: Place) -> CallGaps | None:
+    """The times of calls that write files and run commands, done and checked; None: not for this agent."""
+    calls = place.agent.call_moves(place.bed)
+    if calls is None:
+        return None
+    moves = [*calls.writes, *calls.commands, Said("Done.")]
+    _serve(place, moves)
+    try:
+        output = _finished(_start(place, place.agent.call_words(place.bed, TASK)))
+        made = (*map(new_file, range(CALLS)), *(touch(number).split()[1] for number in range(CALLS)))
+        if missing := [name for name in made if not (place.bed.workspace / name).exists()]:
+            raise Failed(f"it did not make {', '.join(missing)}: {output[-TOLD:]}")
+    finally:
+        restore(place.bed.workspace)
+    gaps = _gaps(place, len(moves))
+    return CallGaps(gaps[:CALLS], gaps[CALLS:])
+
+
+def _serve(place: Place, moves: list[Said]) -> None:
+    def said(number: int, request: dict[str, Any]) -> Said | None:
+        return moves[min(number, len(moves) - 1)] if place.agent.is_work(request) else None
+
+    place.server.begin(said)
+
+
+def _gaps(place: Place, wanted: int) -> list[float]:
     asked = place.server.asked
-    if len(asked) != len(moves):
-        raise Failed(f"it sent {len(asked)} requests, not {len(moves)}")
-    gaps = [(later.came - earlier.answered) * 1000 for earlier, later in pairwise(asked)]
-    return Edit((asked[0].came - began) * 1000, gaps, (ended - began) * 1000, used)
+    if len(asked) != wanted:
+        raise Failed(f"it sent {len(asked)} requests, not {wanted}")
+    return [(later.came - earlier.answered) * 1000 for earlier, later in pairwise(asked)]
 
 
 def hello_bytes(place: Place, words: list[str]) -> int:
@@ -96,10 +128,7 @@ def hello_bytes(place: Place, words: list[str]) -> int:
 
 def peak_megabytes(place: Place) -> float:
     """The most memory that the process and its children held together during the task, as sampled."""
-    moves = place.agent.moves(place.bed)
-    place.server.begin(
-        lambda number, request: moves[min(number, len(moves) - 1)] if place.agent.is_work(request) else None
-    )
+    _serve(place, place.agent.moves(place.bed))
     process = _start(place, place.agent.words(place.bed, TASK))
     peak = 0
 

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+from handrail.protocol.values import to_json
 
 NO_SERVER = "".join(
     f'[connections.{name}]\nbase_url = "http://127.0.0.1:1/v1"\n'
@@ -25,10 +28,14 @@ def pytest_configure_node(node: Any) -> None:
     """Tell a worker which sandboxes there are: each one's own look under load could give it other tests."""
     from tests.tools.sandbox.machine import probed
 
-    node.workerinput["sandboxes"] = [found.model_dump_json() for found in probed()]
+    node.workerinput["sandboxes"] = [to_json(found) for found in probed()]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # The same examples in every run: what fails was changed. HYPOTHESIS_PROFILE=new looks for new ones.
+    settings.register_profile("same", derandomize=True)
+    settings.register_profile("new", derandomize=False)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
     if given := getattr(config, "workerinput", None):
         from tests.tools.sandbox.machine import told
 
@@ -56,7 +63,7 @@ def home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
         upper = name.upper()
         if upper.endswith(("_API_KEY", "_PROXY")) or upper.startswith(("HANDRAIL_", "XDG_")):
             monkeypatch.delenv(name)
-    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PYTHONUNBUFFERED"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("HANDRAIL_HOME", str(folder / "handrail"))

@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from handrail.app import Options, open_app
-from handrail.engine.doctor import Finding, diagnose
+from handrail.app.app import Options, open_app
+from handrail.engine.admin.doctor import Finding, diagnose
 from handrail.protocol.commands import Delete, Rename, Restore, SendMessage, SetMode, SetModel
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
@@ -20,13 +21,16 @@ from handrail.protocol.events import (
     TurnFinished,
     UserMessage,
 )
+from handrail.tools.sandbox.sandbox import Protection
 from tests.conftest import NO_SERVER
 from tests.engine.conversation import Conversation, conversation, script_file, words, write_settings
 from tests.models.fake_server import FakeServer, Reply, Said
+from tests.tools.sandbox.machine import offer
 
 pytestmark = pytest.mark.anyio
 
 YES = [{"text": "yes", "when": ""}]
+SANDBOX_FACTS = ("files", "git", "secrets", "metadata", "tcp", "udp", "sockets", "others", "children", "ipc")
 
 
 async def titled(talk: Conversation, title: str) -> str:
@@ -53,9 +57,9 @@ async def test_session_is_found_by_id_by_its_start_and_by_part_of_its_title(tmp_
         assert find(docs.removeprefix("s_")[:-1]) == docs
         assert find("cart tot") == cart
         assert find() == docs
-        with pytest.raises(UsageProblem, match="means 3 sessions"):
+        with pytest.raises(UsageProblem, match="matches 3 sessions"):
             find("s_")
-        with pytest.raises(UsageProblem, match="means 2 sessions"):
+        with pytest.raises(UsageProblem, match="matches 2 sessions"):
             find("t")
         with pytest.raises(UsageProblem, match="handrail sessions"):
             find("nothing like it")
@@ -117,7 +121,7 @@ async def test_fork_goes_its_own_way(tmp_path: Path) -> None:
         for text in ("one", "two", "three"):
             await talk.turn(text)
         forked = talk.app.fork(talk.id, turn=2)
-        with pytest.raises(UsageProblem, match="no turn 9"):
+        with pytest.raises(UsageProblem, match="cannot be forked at turn 9"):
             talk.app.fork(talk.id, turn=9)
         before = talk.app.last_seq(talk.id)
         other = Conversation(talk.app, forked, None, talk.held, after=talk.app.last_seq(forked))
@@ -139,7 +143,7 @@ async def test_exported_session_goes_on_in_another_folder(tmp_path: Path) -> Non
     async with conversation(here, YES, mode="auto") as talk:
         await talk.turn("remember the cart")
         talk.app.export(talk.id, file)
-        with pytest.raises(UsageProblem, match="exists already"):
+        with pytest.raises(UsageProblem, match="already exists"):
             talk.app.export(talk.id, file)
     async with conversation(there, YES) as other:
         session = other.app.import_session(file)
@@ -172,6 +176,35 @@ async def test_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="no folder"):
         async with open_app(Options(workspace=tmp_path / "missing")):
             pass
+
+
+@pytest.mark.promise("POL-41")
+async def test_mode_sandbox_is_refused_without_a_full_sandbox(tmp_path: Path) -> None:
+    offer(Protection())
+    async with conversation(tmp_path, YES, mode="edit") as talk:
+        with pytest.raises(UsageProblem, match="apt install bubblewrap"):
+            await talk.send(SetMode(mode="sandbox"))
+        assert talk.app.state(talk.id).mode == "edit"
+
+
+@pytest.mark.promise("POL-41")
+async def test_a_session_that_was_begun_elsewhere_in_mode_sandbox_takes_no_message(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    full = replace(Protection("bubblewrap"), **dict.fromkeys(SANDBOX_FACTS, True))
+    offer(full)
+    async with conversation(tmp_path / "work", YES, mode="sandbox") as talk:
+        await talk.turn("hello")
+        session = talk.id
+    offer(Protection())
+    async with conversation(tmp_path / "work", YES, session=session) as talk:
+        with pytest.raises(UsageProblem, match="needs a full sandbox"):
+            await talk.say("go on")
+        await talk.send(SetMode(mode="ask"))
+        await talk.until(ModeSet)
+        await talk.say("go on")
+    with pytest.raises(UsageProblem, match="needs a full sandbox"):
+        async with open_app(Options(tmp_path / "work", mode="sandbox")) as app:
+            await app.check_mode()
 
 
 async def test_mode_of_the_command_line_holds_for_an_older_session_too(tmp_path: Path) -> None:
@@ -272,7 +305,7 @@ async def test_strange_message_is_answered_or_refused_and_stops_nothing(tmp_path
         if text.isprintable() or "\x00" in text:
             assert (await talk.turn(text)).reason == "answered"
         else:
-            with pytest.raises(UsageProblem, match="no text"):
+            with pytest.raises(UsageProblem, match="not text"):
                 await talk.say(text)
         assert (await talk.turn("fine?")).reason == "answered"
     assert talk.all(UserMessage)[-1].text == "fine?"

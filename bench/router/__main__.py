@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import anyio
 
-from handrail.app import App, Options, open_app
-from handrail.engine.routing.gates import by_rules
-from handrail.engine.routing.rules import sign_of
+from handrail.app.app import App, Options, open_app
+from handrail.engine.router.confidence import decide_by_rules
+from handrail.engine.router.word_rules import match_rules
 from handrail.protocol.commands import Cancel, SendMessage
 from handrail.protocol.events import Recorded, Routed, TurnFinished
 
@@ -48,7 +48,7 @@ def messages() -> list[Wanted]:
 
 
 def by_words(wanted: Wanted) -> Went:
-    decision = by_rules(sign_of(wanted.text))
+    decision = decide_by_rules(match_rules(wanted.text))
     return Went(decision.decision if decision else ASKED)
 
 

@@ -6,26 +6,17 @@ import sys
 
 def main() -> None:
     """Run the program and leave with its exit status."""
-    arguments = sys.argv[1:]
-    # These two are answered before anything is imported that costs time.
-    if arguments in (["--version"], ["-V"]):
-        from handrail.interfaces.cli.catalogue import VERSION
+    # What is imported stays. To look through it for garbage takes a tenth of the start, and as long again
+    # at the end, when Python takes everything apart.
+    gc.disable()
+    from handrail.interfaces.cli.main import run_cli
 
-        sys.stdout.write(VERSION)
-    elif arguments in (["--help"], ["-h"]):
-        from handrail.interfaces.cli.catalogue import help_text
-
-        sys.stdout.write(help_text())
-    else:
-        # What is imported stays. To look through it for garbage takes a tenth of the start, and as long again
-        # at the end, when Python takes everything apart.
-        gc.disable()
-        from handrail.interfaces.cli.entry import run
-
-        status = run(arguments)
-        gc.freeze()
-        sys.exit(status)
+    status = run_cli(sys.argv[1:])
+    gc.freeze()
+    sys.exit(status)
 
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the current folder: modules of a workspace would be run
     main()

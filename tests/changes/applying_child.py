@@ -9,11 +9,11 @@ from pathlib import Path
 
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin
-from handrail.changes.recovery import recover
+from handrail.changes.crash_recovery import recover
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import SessionStarted
-from handrail.sessions.handle import Session
-from handrail.storage.recovery import open_log
+from handrail.sessions.session import Session
+from handrail.storage.log_repair import open_log
 from handrail.workspace.files import Workspace
 
 FILES = ("a.txt", "b.txt", "deep/c.txt", "deep/d.txt")

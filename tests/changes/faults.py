@@ -17,9 +17,9 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from handrail.protocol.errors import StorageFull
-from handrail.storage.journal import NO_STEPS, Steps
-from handrail.storage.log import Log, NewRow, Row
-from handrail.workspace.disk import NotOffered, RealDisk
+from handrail.storage.change_journal import NO_STEPS, JournalSteps
+from handrail.storage.event_log import Log, NewRow, PartialText, Row
+from handrail.workspace.disk import Disk, NotSupported
 
 FaultKind = Literal["none", "fail", "full", "kill", "power cut", "meddle"]
 
@@ -72,7 +72,7 @@ class Durable:
     folders: dict[int, dict[str, int]] = field(default_factory=dict)
 
 
-class FaultyDisk(RealDisk):
+class FaultyDisk(Disk):
     def __init__(self, root: Path, fate: Fate, *, exchanges: bool = True) -> None:
         """Without `exchanges` it is an old file system, which renames in plain steps only."""
         self.root = root
@@ -135,7 +135,7 @@ class FaultyDisk(RealDisk):
 
     def exchange(self, folder: int, one: str, other: str) -> None:
         if not self.exchanges:
-            raise NotOffered
+            raise NotSupported
         self._effect()
         super().exchange(folder, one, other)
 
@@ -146,7 +146,7 @@ class FaultyDisk(RealDisk):
 
     def move(self, folder: int, name: str, to: str) -> None:
         if not self.exchanges:
-            raise NotOffered
+            raise NotSupported
         self._effect()
         super().move(folder, name, to)
         self._pend(folder, lambda entries: entries.update({to: entries.pop(name)}))
@@ -278,7 +278,8 @@ class FaultyLog(Log):
         take: Iterable[int] = (),
         blobs: Iterable[bytes] = (),
         settle: Iterable[str] = (),
-        steps: Steps = NO_STEPS,
+        partials: Iterable[PartialText] = (),
+        steps: JournalSteps = NO_STEPS,
         label: str | None = None,
     ) -> list[Row]:
         self._effect()
@@ -290,6 +291,7 @@ class FaultyLog(Log):
             take=take,
             blobs=blobs,
             settle=settle,
+            partials=partials,
             steps=steps,
             label=label,
         )

@@ -2,20 +2,26 @@
 
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import combinations_with_replacement
 from pathlib import Path
 
+import anyio
 import pytest
 
-from handrail.changes.apply import apply, applying
+from handrail.changes.apply import apply, apply_when_free, applying
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin, sha256
-from handrail.changes.recovery import recover
+from handrail.changes.crash_recovery import recover
 from handrail.protocol.errors import PathProblem, StorageBusy
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, CopyKept
 from handrail.protocol.upcast import pack_event
 from handrail.protocol.values import FileChange
-from handrail.storage.workspace_lock import workspace_lock
-from handrail.workspace.disk import NotOffered, RealDisk
+from handrail.storage.locks import workspace_lock
+from handrail.workspace.disk import Disk, NotSupported
+from tests.changes.faults import Fate, FaultyDisk, temporaries
 from tests.tools.calls import Bench, open_bench, open_session
 
 
@@ -42,9 +48,10 @@ def move(path: str, to: str, old: bytes, new: bytes | None = None) -> FileEdit:
     return FileEdit(path, "move", old, old if new is None else new, destination=to)
 
 
-def run(bench: Bench, *edits: FileEdit, **options: bool) -> ChangeApplied:
+def run(bench: Bench, *edits: FileEdit, hard_links_agreed: bool = False) -> ChangeApplied:
     origin = Origin(turn_id="t_1", call_id="c_1")
-    return apply(bench.session, bench.workspace, ChangeSet(edits, origin, **options))
+    change_set = ChangeSet(edits, origin, hard_links_agreed=hard_links_agreed)
+    return apply(bench.session, bench.workspace, change_set)
 
 
 def names(root: Path) -> list[str]:
@@ -199,8 +206,10 @@ def picture(root: Path) -> dict[str, tuple[bytes, int]]:
 
 # Others who write at the same moment
 
+MOMENTS = 9
 
-class Meddling(RealDisk):
+
+class Meddling(Disk):
     """A disk on which somebody else does something right before a call of ours."""
 
     def __init__(self, before: str, act: Callable[[], object], *, offered: bool = True) -> None:
@@ -213,15 +222,19 @@ class Meddling(RealDisk):
             self.before = ""
             self.act()
 
+    def create(self, folder: int, name: str, mode: int) -> int:
+        self._meddle("create")
+        return super().create(folder, name, mode)
+
     def exchange(self, folder: int, one: str, other: str) -> None:
         if not self.offered:
-            raise NotOffered
+            raise NotSupported
         self._meddle("exchange")
         super().exchange(folder, one, other)
 
     def move(self, folder: int, name: str, to: str) -> None:
         if not self.offered:
-            raise NotOffered
+            raise NotSupported
         self._meddle("move")
         super().move(folder, name, to)
 
@@ -230,10 +243,14 @@ class Meddling(RealDisk):
         super().link(folder, name, to)
 
 
-def meddled(bench: Bench, disk: Meddling, *edits: FileEdit) -> PathProblem:
+def meddled(bench: Bench, disk: Disk, *edits: FileEdit) -> PathProblem:
     with pytest.raises(PathProblem) as caught:
         apply(bench.session, bench.workspace, ChangeSet(edits), disk=disk)
     return caught.value
+
+
+def conflict_copies(root: Path) -> list[bytes]:
+    return [copy.read_bytes() for copy in root.rglob("*.conflict-*")]
 
 
 def replaced_by_rename(file: Path, data: bytes) -> None:
@@ -263,8 +280,10 @@ def test_what_somebody_writes_right_before_the_exchange_stays(bench: Bench, how:
     assert problem.reason == "stale_file"
     assert file.read_bytes() == b"theirs"
     assert (bench.root / "a").read_bytes() == b"a"
-    assert names(bench.root) == ["a", "f"]
-    assert isinstance(bench.events()[-1], ChangeAbandoned)
+    assert conflict_copies(bench.root) == [b"theirs"]
+    assert len(names(bench.root)) == 3
+    assert isinstance(abandoned := bench.events()[-1], ChangeAbandoned)
+    assert "f.conflict-" in abandoned.why
 
 
 @pytest.mark.promise("CHG-20")
@@ -274,7 +293,90 @@ def test_what_somebody_writes_right_before_a_deletion_stays(bench: Bench) -> Non
     disk = Meddling("move", lambda: file.write_bytes(b"theirs"))
     assert meddled(bench, disk, delete("f", b"old")).reason == "stale_file"
     assert file.read_bytes() == b"theirs"
+    assert conflict_copies(bench.root) == [b"theirs"]
+    assert len(names(bench.root)) == 2
+
+
+@pytest.mark.promise("CHG-20")
+def test_what_somebody_writes_before_the_last_look_needs_no_copy(bench: Bench) -> None:
+    file = bench.root / "f"
+    file.write_bytes(b"old")
+    disk = Meddling("create", lambda: file.write_bytes(b"theirs"))
+    assert meddled(bench, disk, update("f", b"old", b"new")).reason == "stale_file"
+    assert file.read_bytes() == b"theirs"
     assert names(bench.root) == ["f"]
+
+
+class Saving(FaultyDisk):
+    """A disk on which a user saves `f`, reads it, and saves what they read with a line more.
+
+    Each at a moment of its own. Moments are counted from our first renaming on, before and after our calls;
+    at the first one, the user saves another file of the set too.
+    """
+
+    def __init__(self, root: Path, moments: tuple[int, ...], *, by_rename: bool) -> None:
+        super().__init__(root, Fate())
+        self.file = root / "f"
+        self.saved, self.read, self.saved_again = moments
+        self.by_rename = by_rename
+        self.moment = 0
+        self.seen = b""
+
+    def exchange(self, folder: int, one: str, other: str) -> None:
+        self.watch = self.act
+        super().exchange(folder, one, other)
+
+    def move(self, folder: int, name: str, to: str) -> None:
+        self.watch = self.act
+        super().move(folder, name, to)
+
+    def act(self) -> None:
+        if self.moment == 0:
+            (self.root / "other").write_bytes(b"theirs")
+        if self.moment == self.saved:
+            self.save(self.content() + b"first\n")
+        if self.moment == self.read:
+            self.seen = self.content()
+        if self.moment == self.saved_again:
+            self.save(self.seen + b"second\n")
+        self.moment += 1
+
+    def content(self) -> bytes:
+        return self.file.read_bytes() if self.file.exists() else b""
+
+    def save(self, data: bytes) -> None:
+        if self.by_rename:
+            replaced_by_rename(self.file, data)
+        else:
+            self.file.write_bytes(data)
+
+
+@pytest.mark.promise("CHG-20")
+@pytest.mark.parametrize("by_rename", [True, False])
+@pytest.mark.parametrize(
+    "edit",
+    [update("f", b"old\n", b"new\n"), delete("f", b"old\n"), create("f", b"new\n")],
+    ids=lambda edit: edit.op,
+)
+def test_a_save_based_on_what_a_change_showed_for_a_moment_loses_no_earlier_save(
+    in_memory: Path, edit: FileEdit, by_rename: bool
+) -> None:
+    bench = open_bench(in_memory)
+    for moments in combinations_with_replacement(range(MOMENTS), 3):
+        for path in bench.root.iterdir():
+            path.unlink()
+        (bench.root / "other").write_bytes(b"other")
+        if edit.old is not None:
+            (bench.root / "f").write_bytes(edit.old)
+        disk = Saving(bench.root, moments, by_rename=by_rename)
+        meddled(bench, disk, edit, update("other", b"other", b"new"))
+        while disk.moment < MOMENTS:
+            disk.act()
+        disk.close()
+        kept = b"".join(path.read_bytes() for path in bench.root.iterdir())
+        assert b"first\n" in kept, moments
+        assert not temporaries(bench.root)
+    bench.close()
 
 
 @pytest.mark.promise("CHG-20")
@@ -340,6 +442,46 @@ def test_who_holds_the_lock_is_named(bench: Bench) -> None:
     run(bench, create("f", b"new"))
 
 
+HOLDER = """
+import sys
+from pathlib import Path
+from handrail.storage.locks import workspace_lock
+with workspace_lock(Path(sys.argv[1]), "another"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held_elsewhere(folder: Path) -> Iterator[None]:
+    """Another process has the lock."""
+    words = [sys.executable, "-c", HOLDER, str(folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin
+        assert other.stdout
+        assert other.stdout.readline() == b"held\n"
+        yield
+        other.stdin.close()
+
+
+@pytest.mark.anyio
+async def test_waiting_for_another_process_can_be_cancelled(bench: Bench) -> None:
+    folder = bench.session.log.folder
+    change_set = ChangeSet((create("f", b"new"),), Origin(turn_id="t_1", call_id="c_1"))
+    with held_elsewhere(folder):
+        with ExitStack() as held, anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(apply_when_free, held, bench.session, bench.workspace, change_set)
+                await anyio.wait_all_tasks_blocked()
+                tasks.cancel_scope.cancel()
+        with pytest.raises(StorageBusy), workspace_lock(folder, "us", seconds=0):
+            pass
+    assert names(bench.root) == []
+    with ExitStack() as held:
+        bench.session.append(await apply_when_free(held, bench.session, bench.workspace, change_set))
+    assert names(bench.root) == ["f"]
+
+
 # Recovery
 
 
@@ -347,17 +489,17 @@ def test_who_holds_the_lock_is_named(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("on_disk", "beside", "word", "left"),
     [
-        (b"new", None, "applied", b"new"),
-        (b"new", b"old", "applied", b"new"),
-        (b"old", None, "not made", b"old"),
-        (b"old", b"new", "applied", b"new"),
-        (b"other", b"new", "Conflict", b"other"),
-        (b"new", b"other", "Conflict", b"other"),
-        (None, b"new", "Conflict", None),
+        (b"new", None, "applied", {"f": b"new"}),
+        (b"new", b"old", "applied", {"f": b"new"}),
+        (b"old", None, "not made", {"f": b"old"}),
+        (b"old", b"new", "applied", {"f": b"new"}),
+        (b"other", b"new", "Conflict", {"f": b"other"}),
+        (b"new", b"other", "Conflict", {"f": b"other", "f.conflict-c_1": b"other"}),
+        (None, b"new", "Conflict", {}),
     ],
 )
 def test_recovery_goes_by_what_the_disk_says(
-    bench: Bench, on_disk: bytes | None, beside: bytes | None, word: str, left: bytes | None
+    bench: Bench, on_disk: bytes | None, beside: bytes | None, word: str, left: dict[str, bytes]
 ) -> None:
     if on_disk is not None:
         (bench.root / "f").write_bytes(on_disk)
@@ -367,8 +509,7 @@ def test_recovery_goes_by_what_the_disk_says(
     prepare(bench, change, b"old", b"new")
     (outcome,) = recover(bench.session, bench.workspace)
     assert word in (outcome.why if isinstance(outcome, ChangeAbandoned) else outcome.type)
-    assert names(bench.root) == (["f"] if left is not None else [])
-    assert left is None or (bench.root / "f").read_bytes() == left
+    assert {name: (bench.root / name).read_bytes() for name in names(bench.root)} == left
     bench.session.append(outcome)
     assert recover(bench.session, bench.workspace) == []
 
@@ -405,7 +546,7 @@ def test_recovery_without_the_old_content_ends_and_says_what_is_lost(bench: Benc
     )
     (outcome,) = recover(bench.session, bench.workspace)
     assert isinstance(outcome, ChangeAbandoned)
-    assert "what a was before is not kept" in outcome.why
+    assert "The earlier content of a is no longer stored" in outcome.why
     assert (bench.root / "a").read_bytes() == b"A"
     bench.session.append(outcome)
     run(bench, create("new", b"new"))
@@ -482,7 +623,7 @@ def test_recovery_removes_the_folders_that_a_set_emptied(bench: Bench) -> None:
 
 
 def test_a_file_that_an_editor_has_renamed_to_save_it_is_stale(bench: Bench) -> None:
-    class Editor(RealDisk):
+    class Editor(Disk):
         def create(self, folder: int, name: str, mode: int) -> int:
             if (bench.root / "g").exists():
                 (bench.root / "g").rename(bench.root / "g~")

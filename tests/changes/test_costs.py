@@ -9,8 +9,8 @@ import pytest
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit
 from handrail.changes.rewind import plan_rewind
-from handrail.changes.rollback import back
-from handrail.workspace.disk import RealDisk
+from handrail.changes.undo import undo_change_set
+from handrail.workspace.disk import Disk
 from tests.tools.calls import Bench, open_bench
 
 EDITS = int(os.environ.get("HANDRAIL_EDITS", "300"))
@@ -27,7 +27,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-class Counting(RealDisk):
+class Counting(Disk):
     """Counts calls and bytes; forcing things to the disk is left out, which is not what is counted."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ def test_a_rewind_over_a_thousand_sets_writes_each_file_once(bench: Bench) -> No
         done = apply(bench.session, bench.workspace, ChangeSet((edit,)), disk=Counting())
         first = first if number != 10 else done.change_id
     plan = plan_rewind(bench.session.log, bench.workspace, bench.session.id, first).plan
-    change_set = back(plan)
+    change_set = undo_change_set(plan)
     assert change_set
     disk = Counting()
     apply(bench.session, bench.workspace, change_set, disk=disk)

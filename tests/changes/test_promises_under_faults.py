@@ -19,12 +19,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit
-from handrail.changes.recovery import recover
-from handrail.changes.rollback import back, plan_back
+from handrail.changes.crash_recovery import recover
+from handrail.changes.undo import plan_undo, undo_change_set
 from handrail.protocol.errors import HandrailError, PathProblem, Undecided
 from handrail.protocol.events import ChangePrepared, SessionStarted
-from handrail.sessions.changes import changes_of
-from handrail.sessions.handle import Session
+from handrail.sessions.change_history import session_changes
+from handrail.sessions.session import Session
 from handrail.workspace.files import Workspace
 from tests.changes.faults import Dead, Fate, FaultKind, FaultyDisk, FaultyLog, contents, temporaries
 
@@ -230,13 +230,13 @@ class Machine(RuleBasedStateMachine):
 
     def apply_and_remember(self, change_set: ChangeSet, wanted: State, fault: Fault) -> None:
         before = dict(self.now)
-        known = {change.id for change in changes_of(self.session.log, "s_1")}
+        known = {change.id for change in session_changes(self.session.log, "s_1")}
 
         def work() -> None:
             apply(self.session, self.workspace, change_set, disk=self.disk)
 
         done = self.attempt(work, wanted, fault)
-        new = [change for change in changes_of(self.session.log, "s_1") if change.id not in known]
+        new = [change for change in session_changes(self.session.log, "s_1") if change.id not in known]
         assert all(change.status in ("applied", "not applied") for change in new)
         applied = [change for change in new if change.in_place]
         assert len(applied) == (1 if done else 0), "the log says something else than the disk"
@@ -281,7 +281,7 @@ class Machine(RuleBasedStateMachine):
     def write(self, path: str, data: bytes, mode: int) -> None:
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
+        overwrite(file, data)
         file.chmod(mode)
         self.now[path] = (data, mode)
         self.disk.adopt()
@@ -307,7 +307,7 @@ class Machine(RuleBasedStateMachine):
                 beside.write_bytes(theirs)
                 beside.rename(file)
             else:
-                file.write_bytes(theirs)
+                overwrite(file, theirs)
 
         edits = [FileEdit(name, "delete", found[0], None) for name, found in others.items()]
         edits.insert(len(edits) // 2, FileEdit(path, "update", now[0], new))
@@ -336,13 +336,13 @@ class Machine(RuleBasedStateMachine):
             return
         first = max(0, len(self.made) - 1 - back_to)
         ids = {made.change_id for made in self.made[first:]}
-        plan = plan_back(self.session.log, self.workspace, self.prepared(ids), self.disk)
+        plan = plan_undo(self.session.log, self.workspace, self.prepared(ids), self.disk)
         left = [conflict.path for conflict in plan.conflicts]
         if left:
             with pytest.raises(Undecided):
-                back(plan)
+                undo_change_set(plan)
         before = dict(self.now)
-        change_set = back(plan, leave=left)
+        change_set = undo_change_set(plan, leave=left)
         wanted = self.state_before(first, left)
         if change_set is None:
             assert all(before[path] == found for path, found in wanted.items())
@@ -365,16 +365,16 @@ class Machine(RuleBasedStateMachine):
             return
         for wanted in (last.before, last.after):
             newest = self.made[-1].change_id
-            plan = plan_back(self.session.log, self.workspace, self.prepared({newest}), self.disk)
+            plan = plan_undo(self.session.log, self.workspace, self.prepared({newest}), self.disk)
             assert not plan.conflicts
-            change_set = back(plan)
+            change_set = undo_change_set(plan)
             assert change_set
             self.apply_and_remember(change_set, wanted, fault)
             if self.made[-1].change_id == newest:
                 return  # a fault came between
 
     def prepared(self, ids: set[str]) -> list[ChangePrepared]:
-        return [change.prepared for change in changes_of(self.session.log, "s_1") if change.id in ids]
+        return [change.prepared for change in session_changes(self.session.log, "s_1") if change.id in ids]
 
     @rule(seed=st.integers(0, 2**32), cut=st.booleans())
     def the_machine_is_started_again(self, seed: int, cut: bool) -> None:
@@ -394,6 +394,16 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def nothing_is_left_beside_them_that_nobody_knows_of(self) -> None:
         assert not temporaries(self.root) or self.session.log.leftovers()
+
+
+def overwrite(file: Path, data: bytes) -> None:
+    """Write in place and keep the mode, also of a read-only file, which only root could open for writing."""
+    mode = file.stat().st_mode if file.exists() else None
+    if mode is not None:
+        file.chmod(mode | 0o200)
+    file.write_bytes(data)
+    if mode is not None:
+        file.chmod(mode)
 
 
 def umask() -> int:

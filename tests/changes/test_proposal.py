@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin
-from handrail.changes.forms import Delete, Edit, Form, LineEdit, Lines, Move, Patch, Replace, Whole
-from handrail.changes.proposal import Proposed, propose, refuse_link
-from handrail.changes.shown import Shown
+from handrail.changes.forms.edit_forms import Delete, Edit, Form, LineEdit, Lines, Move, Patch, Replace, Whole
+from handrail.changes.proposal import Proposal, ShownVersions, propose, refuse_link
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import ToolFinished, TurnStarted
 from handrail.protocol.values import FileSeen
@@ -41,9 +40,9 @@ def show(bench: Bench, path: str, *, whole: bool = True) -> str:
     return sha256
 
 
-def together(bench: Bench, *forms: Form) -> Proposed:
+def together(bench: Bench, *forms: Form) -> Proposal:
     state = bench.session.state
-    return propose(bench.workspace, Shown(state.files, state.turns), forms)
+    return propose(bench.workspace, ShownVersions(state.files, state.turns), forms)
 
 
 def proposed(bench: Bench, form: Form) -> FileEdit:
@@ -155,7 +154,7 @@ def test_line_numbers_alone_need_a_hash(bench: Bench) -> None:
 
 def test_a_persons_proposal_names_its_versions_itself(bench: Bench) -> None:
     (bench.root / "f").write_text("old\n")
-    by_hand = Shown(seen=None)
+    by_hand = ShownVersions(seen=None)
     given = edit("old", "new", digest(b"old\n")[:12])
     assert propose(bench.workspace, by_hand, [given]).edits[0].new == b"new\n"
     for form, reason in ((edit("old", "new"), "no_hash"), (edit("old", "new", "0" * 12), "stale_file")):
@@ -186,7 +185,7 @@ def test_editing_a_part_does_not_make_the_rest_seen(bench: Bench) -> None:
 def test_the_registry_alone_decides_what_was_seen(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("old")
     with pytest.raises(PathProblem) as caught:
-        propose(Workspace(tmp_path), Shown(FilesSeen(), turn=1), [edit("old", "new")])
+        propose(Workspace(tmp_path), ShownVersions(FilesSeen(), turn=1), [edit("old", "new")])
     assert caught.value.reason == "no_hash"
 
 
@@ -214,6 +213,32 @@ def test_a_file_is_changed_and_moved_at_once(bench: Bench) -> None:
         assert (only.op, only.path, only.destination, only.new) == ("move", "f", "d/g", b"new\n")
 
 
+@pytest.mark.promise("CHG-62")
+def test_a_moved_file_can_be_rewritten_or_changed_by_lines_if_all_of_it_was_shown(bench: Bench) -> None:
+    (bench.root / "f").write_text("old\n")
+    by_lines = Lines("d/g", (LineEdit("replace", 1, 1, ("new",), ("old",)),))
+    show(bench, "f")
+    for after in (Whole("d/g", "new\n"), by_lines):
+        (only,) = together(bench, Move("f", "d/g"), after).edits
+        assert (only.op, only.path, only.destination, only.new) == ("move", "f", "d/g", b"new\n")
+        assert only.diff.text.startswith("--- f\n+++ d/g\n")
+    assert refused(bench, Move("f", "d/g"), Whole("d/g", "new\n", "0" * 12)).reason == "stale_file"
+    assert refused(bench, Move("f", "d/g"), Whole("d/g", "new\n", only="create")).reason == "file_exists"
+    (bench.root / "h").write_text("shown\nnot shown\n")
+    show(bench, "h", whole=False)
+    assert refused(bench, Move("h", "d/g"), Whole("d/g", "new\n")).reason == "no_hash"
+
+
+@pytest.mark.promise("CHG-63")
+def test_new_names_of_one_set_that_differ_only_in_case_are_refused(bench: Bench) -> None:
+    (bench.root / "f").write_text("old\n")
+    show(bench, "f")
+    for one, other in (("a.txt", "A.txt"), ("d/x", "D/y"), ("d/e/x", "d/E/y"), ("caf\u00e9", "cafe\u0301")):
+        assert refused(bench, Whole(one, "1\n"), Whole(other, "2\n")).reason == "invalid_path"
+        assert refused(bench, Whole(one, "1\n"), Move("f", other)).reason == "invalid_path"
+    assert len(together(bench, Whole("d/x", "1\n"), Whole("d/y", "2\n")).edits) == 2
+
+
 @pytest.mark.parametrize(
     "forms",
     [
@@ -222,6 +247,9 @@ def test_a_file_is_changed_and_moved_at_once(bench: Bench) -> None:
         (edit("old", "new"), Whole("f", "other\n")),
         (Move("f", "g"), edit("old", "new")),
         (Move("f", "g"), Move("g", "h")),
+        (Move("f", "g"), Delete("g")),
+        (Move("f", "g"), Whole("f", "another\n")),
+        (edit("old", "new"), Move("f", "g"), Whole("g", "other\n")),
         (Whole("n", "x\n"), Whole("n", "y\n")),
         (Whole("n", "x\n"), Move("n", "m")),
     ],

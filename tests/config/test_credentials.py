@@ -72,7 +72,7 @@ def test_what_cannot_be_a_key_is_refused_without_repeating_it(places: Places, ke
 
 def test_a_key_that_is_no_text_is_told_by_line(places: Places) -> None:
     write(places, "\nopenai = 3\n")
-    with pytest.raises(ConfigProblem, match=r"credentials\.toml:2: the key is not text"):
+    with pytest.raises(ConfigProblem, match=r"credentials\.toml:2: the key is not a string"):
         find_credential(places, "openai", [], environ={})
 
 

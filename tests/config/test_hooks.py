@@ -54,7 +54,7 @@ def test_a_hook_of_a_workspace_counts_only_once_it_is_trusted(places: Places, sh
     (ignored,) = before.ignored
     assert (ignored.key, "guard.py" in ignored.value) == ("hooks", True)
     assert "run programs" in ignored.why
-    trust(places, shop, before.brought)
+    trust(places, shop, before.workspace_files)
     after = load(places, shop)
     # The same words, and another program: the one of the workspace is not taken for the user's own.
     assert [hook.folder for hook in after.hooks] == [places.settings.parent, shop / ".handrail"]
@@ -64,7 +64,7 @@ def test_a_hook_of_a_workspace_counts_only_once_it_is_trusted(places: Places, sh
 @pytest.mark.promise("HOOK-6")
 @pytest.mark.parametrize("name", ["config.toml", "guard.py"])
 def test_a_change_of_the_hook_or_of_its_program_ends_the_trust(places: Places, shop: Path, name: str) -> None:
-    trust(places, shop, load(places, shop).brought)
+    trust(places, shop, load(places, shop).workspace_files)
     assert load(places, shop).hooks
     with (shop / ".handrail" / name).open("a") as file:
         file.write("\n")
@@ -79,7 +79,7 @@ def test_programs_elsewhere_in_the_workspace_are_part_of_what_is_trusted(places:
     for word in ("../tools/guard.sh", str(shop / "tools" / "guard.sh"), "link"):
         text = f'hooks = [{{on = "before_end", run = ["/bin/sh", "{word}"]}}]\n'
         (shop / ".handrail" / "config.toml").write_text(text)
-        names = [each.name for each in load(places, shop).brought]
+        names = [each.name for each in load(places, shop).workspace_files]
         assert names == [".handrail/config.toml", "tools/guard.sh"]
 
 
@@ -90,7 +90,7 @@ def test_programs_elsewhere_in_the_workspace_are_part_of_what_is_trusted(places:
         ('[[hooks]]\non = "sometimes"\nrun = ["x"]\n', 2, "hooks.on should be 'before_tool'"),
         ('[[hooks]]\non = "before_tool"\nrun = "x"\n', 3, "hooks.run should be a list"),
         (HOOK + '[[hooks]]\non = "before_tool"\ncommand = ["x"]\n', 8, "unknown key 'hooks.command'"),
-        (HOOK + '[[hooks]]\non = "before_end"\nrun = ["x"]\nmatch = ["run"]\n', 6, "leave it out"),
+        (HOOK + '[[hooks]]\non = "before_end"\nrun = ["x"]\nmatch = ["run"]\n', 9, "leave it out"),
         (HOOK + '[[hooks]]\non = "before_end"\nrun = ["x"]\nseconds = 601\n', 9, "hooks.seconds"),
         ('[[hooks]]\non = "before_tool"\n', 1, "hooks.run is missing"),
     ],

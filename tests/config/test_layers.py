@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.config.layers import LoadedSettings, load_settings, shown_settings, variable
-from handrail.config.narrowing import NARROWER, why_not
+from handrail.config.layers import LoadedSettings, env_variable, load_settings, shown_settings
 from handrail.config.places import find_places
-from handrail.config.settings import Settings, keys
+from handrail.config.settings import Settings, setting_keys
+from handrail.config.trust import NARROWER_MODES, why_not_allowed
 from handrail.protocol.errors import ConfigProblem, UsageProblem
 from handrail.protocol.values import AllowedCommand, Mode
 
@@ -45,7 +45,7 @@ def test_with_nothing_set_the_defaults_hold(home: Path, tmp_path: Path) -> None:
     assert loaded.settings.limits.answer_seconds == 300
     assert loaded.settings.limits.usd == 2.0
     assert loaded.settings.mode == "ask"
-    assert set(loaded.sources) == set(keys())
+    assert set(loaded.sources) == set(setting_keys())
     assert {source.layer for sources in loaded.sources.values() for source in sources} == {"default"}
 
 
@@ -93,7 +93,7 @@ def test_the_environment_understands_numbers_lists_and_words(load: Load) -> None
     )
     models = loaded.settings.models
     assert (models.main, models.fallback.main) == ("openai/gpt", ("a/b", "c/d"))
-    assert (models.fast, models.fallback.fast) == ("", ())
+    assert models.fast == ""
     assert loaded.settings.commands.allow == ("npm run", "make")
     assert (loaded.settings.limits.steps, loaded.settings.mode) == (3, "plan")
     assert loaded.layer("retries.count") == "default"
@@ -105,14 +105,14 @@ def test_a_wrong_variable_is_named(load: Load) -> None:
 
 
 def test_every_key_has_a_variable_of_its_own() -> None:
-    assert len({variable(key) for key in keys()}) == len(keys())
+    assert len({env_variable(key) for key in setting_keys()}) == len(setting_keys())
 
 
 def test_a_flag_may_be_text_or_a_value_and_wrong_ones_are_refused(load: Load) -> None:
     assert load(flags={"limits.steps": "4", "mode": "auto"}).settings.limits.steps == 4
     with pytest.raises(ConfigProblem, match="did you mean 'mode'"):
         load(flags={"mod": "auto"})
-    with pytest.raises(ConfigProblem, match="'explore', 'plan', 'ask', 'edit' or 'auto'"):
+    with pytest.raises(ConfigProblem, match="'explore', 'plan', 'ask', 'edit', 'auto' or 'sandbox'"):
         load(flags={"mode": "yolo"})
     with pytest.raises(UsageProblem, match="settings file"):
         load(flags={"connections.x.base_url": "y"})
@@ -143,7 +143,7 @@ allow = ["curl"]
 [connections.anthropic]
 base_url = "http://evil.example"
 [display]
-theme = "light"
+color = "always"
 """
 
 
@@ -159,7 +159,7 @@ def test_a_workspace_may_only_narrow(load: Load, tmp_path: Path) -> None:
         ("models.main", f"{file}:6"),
         ("commands.allow", f"{file}:8"),
         ("connections.anthropic", f"{file}:9"),
-        ("display.theme", f"{file}:12"),
+        ("display.color", f"{file}:12"),
     }
     assert all(ignored.why for ignored in loaded.ignored)
 
@@ -177,8 +177,7 @@ def test_a_trusted_workspace_may_widen_but_takes_a_connection_whole(load: Load) 
     loaded = load('[connections.anthropic]\nkey_env = ["MY_KEY"]\n', WIDENING, trusted=True)
     assert loaded.ignored == ()
     assert (loaded.settings.mode, loaded.settings.limits.usd) == ("auto", 100)
-    assert loaded.settings.connections["anthropic"].key_env == ()
-    assert loaded.settings.connections["anthropic"].model_fields_set == {"base_url"}
+    assert loaded.settings.connections["anthropic"].set_fields.keys() == {"base_url"}
 
 
 def test_the_user_overrules_what_a_workspace_narrowed(load: Load) -> None:
@@ -187,9 +186,9 @@ def test_the_user_overrules_what_a_workspace_narrowed(load: Load) -> None:
     assert loaded.ignored == ()
 
 
-@given(st.sampled_from(keys()), st.integers(0, 10), st.integers(0, 10))
+@given(st.sampled_from(setting_keys()), st.integers(0, 10), st.integers(0, 10))
 def test_no_number_from_a_workspace_is_ever_above_the_users(key: str, value: int, current: int) -> None:
-    if key not in ("mode", "commands.deny", "intents.required") and not why_not(key, value, current):
+    if key not in ("mode", "commands.deny", "intents.required") and not why_not_allowed(key, value, current):
         assert value <= current
 
 
@@ -203,20 +202,23 @@ def test_a_workspace_may_forbid_commands(load: Load) -> None:
 
 
 def test_a_narrower_mode_never_leads_to_a_wider_one() -> None:
-    assert set(NARROWER) == set(get_args(Mode))
-    for mode, narrower in NARROWER.items():
+    assert set(NARROWER_MODES) == set(get_args(Mode))
+    for mode, narrower in NARROWER_MODES.items():
         assert mode not in narrower
-        assert all(NARROWER[inner] <= narrower for inner in narrower)
+        assert all(NARROWER_MODES[inner] <= narrower for inner in narrower)
 
 
 @pytest.mark.promise("CONF-5")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('[models]\nimage = "a/b"\n', ":2: unknown key 'models.image'"),
+        ('[models.fallback]\nfast = ["a/b"]\n', ":2: unknown key 'models.fallback.fast'"),
+        ('[display]\ntheme = "dark"\n', ":2: unknown key 'display.theme'"),
         ("[limits]\n\nstepz = 3\n", ":3: unknown key 'limits.stepz'; did you mean 'limits.steps'?"),
         ("# x\n[limit]\nsteps = 3\nusd = 1\n", ":2: unknown key 'limit'; did you mean 'limits'?"),
         ("steps = 3\n", ":1: unknown key 'steps'; did you mean 'limits.steps'?"),
-        ("zzz = 3\n", ":1: unknown key 'zzz'; known here: auto_continue, auto_route, commands,"),
+        ("zzz = 3\n", ":1: unknown key 'zzz'; known here: auto_continue, auto_route, checks,"),
         (
             "[connections.a]\nbase_ur = 'x'\n",
             ":2: unknown key 'connections.a.base_ur'; did you mean 'connecti",
@@ -227,13 +229,13 @@ def test_a_narrower_mode_never_leads_to_a_wider_one() -> None:
         ("[limits]\nsteps = true\n", ":2: limits.steps should be a valid integer"),
         ("[limits]\nusd = nan\n", ":2: limits.usd should be a finite number"),
         ("[limits]\nusd = -1\n", ":2: limits.usd should be greater than or equal to 0"),
-        ("mode = 3\n", ":1: mode should be 'explore', 'plan', 'ask', 'edit' or 'auto'"),
+        ("mode = 3\n", ":1: mode should be 'explore', 'plan', 'ask', 'edit', 'auto' or 'sandbox'"),
         ("\nlimits = 3\n", ":2: 'limits' should be a section: write [limits]"),
         ("connections.a = 3\n", ":1: 'a' should be a section: write [connections.a]"),
         ("connections = []\n", ":1: 'connections' should be a section"),
         ("[commands]\nallow = [\n  'a',\n  3,\n]\n", ":2: commands.allow should be a valid string; it is 3"),
         ("[commands]\nallow = [{command = 'a', net = true}]\n", ":2: unknown key 'commands.allow.net'"),
-        ("[commands]\nallow = ['']\n", ":2: commands.allow String should have at least 1 character"),
+        ("[commands]\nallow = ['']\n", ":2: commands.allow should have at least 1 character"),
         ("[commands]\nallow = 'make'\n", ":2: commands.allow should be a list"),
         ("[limits]\nusd = 1\nusd = 2\n", ":3: not valid TOML"),
         ("a = 1\nb = \n", ":2: not valid TOML"),

@@ -4,11 +4,11 @@ import re
 import tomllib
 from pathlib import Path
 
-from handrail.config.edit import toml_value
 from handrail.config.layers import load_settings, shown_settings
 from handrail.config.places import find_places
-from handrail.config.toml_lines import statements
-from handrail.config.validation import check
+from handrail.config.toml_edit import toml_value
+from handrail.config.toml_file import statements
+from handrail.config.validation import validate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
 
@@ -24,4 +24,4 @@ def test_the_example_on_the_page_is_valid() -> None:
     example = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     assert example is not None
     assert len(statements(example[1])) > 5
-    check(tomllib.loads(example[1]), ".".join)
+    validate(tomllib.loads(example[1]), ".".join)

@@ -5,11 +5,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from handrail.policy.commands.judge import Lists, entries
+from handrail.policy.call_facts import Allow, Ask, Deny, Facts
+from handrail.policy.commands.judge import CommandLists, parse_entries
 from handrail.policy.decide import decide
-from handrail.policy.decision import Allow, Ask, Deny
-from handrail.policy.facts import Facts
-from handrail.tools.command_facts import command_facts
+from handrail.tools.gate.command_facts import command_facts
 from handrail.workspace.files import Workspace
 
 LIST = (
@@ -42,7 +41,7 @@ LIST = (
     ),
     *("pytest", "ruff", "mypy"),
 )
-LISTS = Lists(entries(LIST))
+LISTS = CommandLists(parse_entries(LIST))
 
 
 def run_command(case: dict[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,9 @@ from unittest.mock import patch
 
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, Origin
-from handrail.changes.document import Document, form_of, read_document
-from handrail.changes.proposal import propose
-from handrail.changes.shown import Shown
-from handrail.models.arguments import read_arguments
+from handrail.changes.forms.document import Document, form_of, read_document
+from handrail.changes.proposal import ShownVersions, propose
+from handrail.models.reading.tool_calls import read_arguments
 from handrail.protocol.errors import HandrailError, PathProblem
 from handrail.protocol.values import FileSeen
 from handrail.sessions.files_seen import FilesSeen
@@ -183,14 +182,14 @@ def make(root: Path, log: Path, case: Case, document: Document) -> None:
         session.log.close()
 
 
-def shown(workspace: Workspace) -> Shown:
+def shown(workspace: Workspace) -> ShownVersions:
     """Every file that is there counts as just shown to the model."""
     seen = FilesSeen()
     for file in workspace.root.rglob("*"):
         if file.is_file():
             path = file.relative_to(workspace.root).as_posix()
-            seen.saw((FileSeen(path=path, sha256=workspace.sha256(path) or "", how="agent"),), 1)
-    return Shown(seen, turn=1)
+            seen.record_seen((FileSeen(path=path, sha256=workspace.sha256(path) or "", how="agent"),), 1)
+    return ShownVersions(seen, turn=1)
 
 
 @contextmanager

@@ -7,11 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from handrail.policy.call_facts import Allow, Ask, Deny, Facts
 from handrail.policy.decide import decide
-from handrail.policy.decision import Allow, Ask, Deny
-from handrail.policy.facts import Facts
 from handrail.protocol.errors import PathProblem
-from handrail.tools.path_facts import path_facts
+from handrail.tools.gate.facts import path_facts
 from handrail.workspace.files import Workspace
 
 Step = dict[str, Any]

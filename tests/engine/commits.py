@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from handrail.app import App
+from handrail.app.app import App
 from handrail.protocol.ids import session_stream
 
 

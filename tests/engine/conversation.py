@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+from msgspec import convert
 
-from handrail.app import App, Options, open_app
-from handrail.engine.pipeline.definition import Catalogue
-from handrail.models.base import AssistantTurn, Request, ToolResult, UserTurn
-from handrail.models.scripted import Script, ScriptedModel
-from handrail.pipelines.catalogue import BUILT_IN
+from handrail.app.app import App, Options, open_app
+from handrail.engine.pipeline import Catalogue
+from handrail.models.model import AssistantTurn, Request, ToolResult, UserTurn
+from handrail.models.scripted_model import Script, ScriptedModel
+from handrail.pipelines.load import BUILT_IN_PIPELINES
 from handrail.protocol.commands import Command, SendMessage
 from handrail.protocol.events import Delta, Recorded, TurnFinished
 
@@ -115,7 +116,7 @@ async def conversation(
     images: bool = False,
     model: str = "",
     environ: Mapping[str, str] = os.environ,
-    catalogue: Catalogue = BUILT_IN,
+    catalogue: Catalogue = BUILT_IN_PIPELINES,
     **options: Any,
 ) -> AsyncIterator[Conversation]:
     """An application whose model gives these answers (`None`: the model that settings or flag say)."""
@@ -123,12 +124,12 @@ async def conversation(
     held, scripted = Held(), None
     if answers is not None:
         model = model or "scripted/test"
-        script = Script.model_validate({"answers": list(answers), "context_window": window, "images": images})
+        script = convert({"answers": list(answers), "context_window": window, "images": images}, Script)
         scripted = ScriptedModel(script, model, held.before_chunk)
     wanted = Options(workspace=workspace, model=model, **options)
     async with open_app(wanted, environ, catalogue) as app:
         if scripted:
-            app.answerers._models[model] = scripted
+            app.model_pool._models[model] = scripted
         if session:
             app.attach(session)
         talk = Conversation(app, session or app.new_session(), scripted, held, after)

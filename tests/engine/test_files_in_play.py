@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from handrail.models.base import UserTurn
-from handrail.models.one_action import OneActionModel
+from handrail.context.small.one_action_model import OneActionModel
+from handrail.models.model import UserTurn
 from handrail.protocol.commands import Rewind
 from handrail.protocol.events import ChangeApplied, Rewound, ToolFinished, UserMessage
-from handrail.sessions.handle import Session
+from handrail.sessions.session import Session
 from tests.engine.conversation import call, conversation, words
 
 pytestmark = pytest.mark.anyio
@@ -118,7 +118,7 @@ async def test_a_small_model_is_shown_what_changed_without_the_tables(tmp_path: 
     (tmp_path / "cart.py").write_text(FIRST)
     answer = {"text": '{"action": "answer", "text": "done"}'}
     async with conversation(tmp_path, [answer, answer], mode="edit") as talk:
-        models = talk.app.answerers._models
+        models = talk.app.model_pool._models
         models["scripted/test"] = OneActionModel(models["scripted/test"])
         await talk.turn("what is wrong in cart.py?")
         (tmp_path / "cart.py").write_text(BY_HAND)

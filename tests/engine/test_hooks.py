@@ -77,7 +77,7 @@ async def test_a_hook_that_is_never_content_is_heard_three_times(shop: Path) -> 
             f"once more, {number}: answer {number}" for number in range(3)
         ]
         assert ended.reason == "unverified"
-        assert ended.detail.endswith("after 3 rounds of more work: once more, 3: answer 3")
+        assert ended.detail.endswith("after 3 rounds of it: once more, 3: answer 3")
         assert len(talk.requests) == 4
 
 
@@ -104,7 +104,7 @@ async def test_a_check_does_not_pass_over_a_hook_that_is_not_content(shop: Path)
         await talk.send(SendMessage(text="do it", check="true", attempts=2))
         ended = await talk.until(TurnFinished)
         assert ended.reason == "unverified"
-        assert "still does not let the turn end" in ended.detail
+        assert "still demands more work" in ended.detail
         assert not (shop / "a.txt").exists()
 
 
@@ -205,7 +205,7 @@ async def test_a_hook_of_a_workspace_runs_only_once_it_is_trusted(shop: Path) ->
         assert [finished.status for finished in talk.all(ToolFinished)] == ["refused"]
     (own / "ran").unlink()
     places = find_places(os.environ)
-    trust(places, shop, load_settings(places, shop, environ={}).brought)
+    trust(places, shop, load_settings(places, shop, environ={}).workspace_files)
     async with conversation(shop, answers) as talk:
         await talk.turn("look")
         (finished,) = talk.all(ToolFinished)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from handrail.models.base import ToolResult, UserTurn
+from handrail.models.model import ToolResult, UserTurn
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import RequestStarted, ToolFinished, TurnFinished, UserMessage
@@ -80,7 +80,7 @@ async def test_pictures_that_cannot_be_used_are_told_one_by_one_and_the_message_
     told = "\n".join(event.unattached)
     assert "link.png: outside of this folder" in told
     assert "../outside.png: outside of this folder" in told
-    assert "broken.png cannot be used as a picture" in told
+    assert "broken.png cannot be used as an image" in told
     assert "10.png: at most 10 pictures" in told
     assert "11.png: at most 10 pictures" in told
 
@@ -100,7 +100,7 @@ async def test_a_picture_outside_is_the_users_to_attach_and_never_the_models(tmp
         asked = talk.requests[-1].messages[0]
         assert isinstance(asked, UserTurn)
         assert asked.images[0].data == jpeg(640, 480)
-        with pytest.raises(UsageProblem, match="no PNG"):
+        with pytest.raises(UsageProblem, match="not a PNG"):
             talk.app.images.named(Path("/etc/passwd"))
         with pytest.raises(UsageProblem, match="does not exist"):
             talk.app.images.named(tmp_path / "missing.png")

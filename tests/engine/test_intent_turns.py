@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from handrail.context.prompts import system_prompt
-from handrail.models.base import Request
+from handrail.context.prompt import system_prompt
+from handrail.models.model import Request
 from handrail.protocol.commands import AnswerApproval, Redo, Rewind, SelectIntent
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
@@ -23,7 +23,7 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from handrail.sessions.workspace_events import intent_history
-from handrail.workspace.intents.intent_file import FILE
+from handrail.workspace.intents_file import INTENTS_FILE
 from tests.engine.conversation import call, conversation, run, words
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,7 @@ BLOCK = '<intent_context id="CART">'
 
 def bind(folder: Path, text: str = INTENTS) -> Path:
     (folder / ".orchestration").mkdir(parents=True)
-    (folder / FILE).write_text(text)
+    (folder / INTENTS_FILE).write_text(text)
     return folder
 
 
@@ -116,7 +116,7 @@ async def test_an_edit_by_hand_is_in_the_next_turn_and_its_old_text_is_kept(tmp_
     bind(tmp_path)
     async with conversation(tmp_path, [SELECT, {"text": "ok"}, {"text": "ok"}]) as talk:
         await talk.turn("go")
-        (tmp_path / FILE).write_text(INTENTS.replace("no new dependency", "no globals"))
+        (tmp_path / INTENTS_FILE).write_text(INTENTS.replace("no new dependency", "no globals"))
         await talk.turn("more")
         assert "<constraint>no globals</constraint>" in talk.requests[-1].system
         edits = [each.event for each in intent_history(talk.app.log).versions["CART"]]
@@ -149,7 +149,7 @@ async def test_a_file_that_cannot_be_read_is_told_to_the_model_and_nothing_is_do
 async def test_the_user_selects_and_clears_the_intent(tmp_path: Path) -> None:
     bind(tmp_path)
     async with conversation(tmp_path, [{"text": "hi"}]) as talk:
-        with pytest.raises(UsageProblem, match="There are: CART, DOCS"):
+        with pytest.raises(UsageProblem, match="Select one of: CART, DOCS"):
             await talk.send(SelectIntent(intent_id="NONE"))
         await talk.send(SelectIntent(intent_id="DOCS"))
         selected = await talk.until(IntentSelected)
@@ -188,7 +188,7 @@ async def test_more_scope_is_asked_for_in_the_conversation(tmp_path: Path) -> No
         await talk.send(AnswerApproval(approval_id=asked.approval_id, decision="once"))
         await talk.until(TurnFinished)
     assert (tmp_path / "docs/x.md").read_text() == "x\n"
-    assert "docs/x.md" in (tmp_path / FILE).read_text()
+    assert "docs/x.md" in (tmp_path / INTENTS_FILE).read_text()
 
 
 async def test_what_is_taken_back_and_done_again_belongs_to_the_intent_of_what_it_was(tmp_path: Path) -> None:

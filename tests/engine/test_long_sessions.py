@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
-from handrail.context.budget import text_tokens
-from handrail.context.compaction import MOST_TOKENS
-from handrail.engine.compacting import tidied, unfit
+from handrail.context.digest import MAX_DIGEST_TOKENS
+from handrail.context.token_budget import text_tokens
+from handrail.engine.compaction import notes_problem, tidy_notes
 from handrail.protocol.commands import (
     AnswerApproval,
     AnswerQuestion,
@@ -30,7 +31,7 @@ from handrail.protocol.events import (
     UserMessage,
 )
 from tests.engine.conversation import Conversation, call, calls, conversation, run, script_file, words
-from tests.engine.test_compacting import assert_well_formed, tokens
+from tests.engine.test_compaction import assert_well_formed, tokens
 
 pytestmark = pytest.mark.anyio
 
@@ -77,7 +78,7 @@ async def real_work(talk: Conversation) -> None:
         await talk.say(text)
         asked = await talk.until(ApprovalAsked)
         answer = {"approval_id": asked.approval_id, "decision": decision, "note": note}
-        await talk.send(AnswerApproval.model_validate(answer))
+        await talk.send(convert(answer, AnswerApproval))
         await talk.until(TurnFinished)
     await talk.say("run it")
     asked = await talk.until(ApprovalAsked)
@@ -135,7 +136,7 @@ async def test_a_capable_model_writes_notes_beside_the_facts_and_they_are_replac
             assert event.by == "scripted/test"
             assert event.summary.count("cents as integers") == 1
         assert_kept(made[-1].summary)
-        assert text_tokens(made[-1].summary) <= MOST_TOKENS
+        assert text_tokens(made[-1].summary) <= MAX_DIGEST_TOKENS
         asked, answered = talk.all(SideAsked), talk.all(SideAnswered)
         assert [each.request_id for each in asked] == [each.request_id for each in answered]
         state = talk.app.state(talk.id)
@@ -159,7 +160,7 @@ async def test_a_capable_model_writes_notes_beside_the_facts_and_they_are_replac
         ({"text": ""}, "wrote nothing"),
         ({"text": "Sure, here is a poem about carts."}, "no goal"),
         ({"text": NOTES.replace("Decisions", "Choices")}, "no decisions"),
-        ({"text": NOTES + "\n- and more" * 3_000}, "more than there is room for"),
+        ({"text": NOTES + "\n- and more" * 3_000}, "Its notes are too long"),
         (call("read", path="cart.py"), "wrote nothing"),
     ],
 )
@@ -243,9 +244,9 @@ async def test_a_restart_while_notes_are_written_closes_the_question_and_asks_ag
 @pytest.mark.parametrize("dress", ["## {}", "**{}:**", "{}:", "- {}: x", "  __{}__"])
 def test_headings_are_found_however_they_are_dressed_up(dress: str) -> None:
     text = "Here you are.\n" + "\n\n".join(f"{dress.format(each)}\n- none" for each in HEADED)
-    assert unfit(text) == ""
-    assert tidied(text).lstrip("#*-_ ").startswith("Goal")
-    assert unfit(text.replace("State", "The state of it")) != ""
+    assert notes_problem(text) == ""
+    assert tidy_notes(text).lstrip("#*-_ ").startswith("Goal")
+    assert notes_problem(text.replace("State", "The state of it")) != ""
 
 
 @pytest.mark.promise("ENG-19")
@@ -310,7 +311,7 @@ async def test_what_does_not_fit_even_alone_is_cut_and_says_so(tmp_path: Path) -
         assert GOAL in words(request)
     told = [event.unattached for event in talk.all(UserMessage)]
     assert [bool(each) for each in told] == [False, False, True, False]
-    assert "too long for the window of scripted/test" in told[2][0]
+    assert "too long for scripted/test" in told[2][0]
     assert "does not fit your window" in words(talk.requests[2])
     assert "line of 11" in words(talk.requests[2])
 
@@ -379,7 +380,7 @@ async def test_the_model_that_is_set_for_side_work_writes_the_notes(tmp_path: Pa
         await real_work(talk)
         await talk.send(Compact())
         event = await talk.until(Compacted)
-        (asked,) = talk.all(SideAsked)
+        (asked,) = [each for each in talk.all(SideAsked) if each.purpose == "summary"]
     assert event.by == asked.model == fast
     assert asked.role == "fast"
     assert not any(ASKED_FOR_NOTES in words(request) for request in talk.requests)

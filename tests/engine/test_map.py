@@ -1,17 +1,15 @@
 """The repository map in a conversation: built after a turn, shown with the next message, once."""
 
-import os
 import time
 from pathlib import Path
 
 import anyio
 import pytest
 
-from handrail.context.map.repository_map import FILE
-from handrail.models.base import Request, UserTurn
+from handrail.context.map.repository_map import MAP_FILE
+from handrail.models.model import Request, UserTurn
 from handrail.protocol.events import UserMessage
-from handrail.storage.map_cache import read_published
-from handrail.storage.map_mark import lock_cache
+from handrail.storage.map_cache import lock_cache, read_published
 from tests.engine.conversation import DEADLINE, conversation
 
 pytestmark = pytest.mark.anyio
@@ -32,11 +30,11 @@ def shop(tmp_path: Path) -> Path:
 
 async def ready(folder: Path) -> None:
     """Wait until a builder has published something and is gone."""
-    file, limit = folder / FILE, time.monotonic() + DEADLINE
+    file, limit = folder / MAP_FILE, time.monotonic() + DEADLINE
     while not read_published(file, 1, []).best or (lock := lock_cache(file)) is None:
         assert time.monotonic() < limit, "no map was built"
         await anyio.sleep(0.02)
-    os.close(lock)
+    lock.release()
 
 
 def last_words(request: Request) -> str:
@@ -74,4 +72,4 @@ async def test_no_tokens_means_no_map(shop: Path) -> None:
         await talk.turn("what is in here?")
         await talk.turn("what is in here now?")
         assert "Repository map" not in last_words(talk.requests[1])
-        assert not (talk.app.log.folder / FILE).exists()
+        assert not (talk.app.log.folder / MAP_FILE).exists()

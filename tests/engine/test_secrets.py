@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.protocol.events import ToolFinished
+from handrail.protocol.events import RequestStarted, ToolFinished
+from handrail.protocol.values import to_json
 from tests.engine.conversation import call, conversation, run, words
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +41,10 @@ async def test_a_known_secret_is_not_told_to_a_model_wherever_it_stands(tmp_path
     answers = [call("read", path="notes.txt"), run("cat notes.txt"), {"text": "done"}]
     async with conversation(tmp_path, answers, settings=SETTINGS, mode="auto", allow=("cat",)) as talk:
         await talk.turn(f"look at @mentioned.txt, {KEY}")
-        stored = "\n".join(each.model_dump_json() for each in talk.all(ToolFinished))
+        stored = "\n".join(to_json(each) for each in talk.all(ToolFinished))
+        bodies = [talk.app.log.request(each.body) or b"" for each in talk.all(RequestStarted)]
+        stored += b"\n".join(bodies).decode()
+    assert stored.count("[secret CORP_LLM]") > len(bodies)
     told = "\n".join(request.system + words(request) for request in talk.requests)
     assert told.count("one [secret CORP_LLM] two [secret key of corp] three") >= 6
     for secret in (KEY, "key-in-a-file"):

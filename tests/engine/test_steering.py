@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.models.base import UserTurn
+from handrail.models.model import UserTurn
 from handrail.protocol.events import Answered, ToolStarted, TurnFinished, UserMessage
 from tests.engine.conversation import conversation, run, words
 

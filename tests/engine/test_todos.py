@@ -6,13 +6,22 @@ import pytest
 
 from handrail.changes.apply import applying
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin
-from handrail.engine.takeover import take_over
-from handrail.protocol.commands import Redo, Rewind
-from handrail.protocol.events import ChangeApplied, Redone, Rewound, TodoCompleted, TodosChanged
-from handrail.protocol.values import Todo
-from handrail.sessions.handle import Session
+from handrail.engine.host.takeover import take_over
+from handrail.protocol.commands import AnswerApproval, Redo, Rewind
+from handrail.protocol.events import (
+    ApprovalAsked,
+    ChangeApplied,
+    Redone,
+    Rewound,
+    TodoCompleted,
+    TodosChanged,
+    ToolFinished,
+    TurnFinished,
+)
+from handrail.protocol.values import Todo, tag_of
+from handrail.sessions.session import Session
 from handrail.workspace.files import Workspace
-from tests.engine.conversation import Conversation, call, conversation
+from tests.engine.conversation import Conversation, call, calls, conversation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.promise("ENG-28")]
 
@@ -72,5 +81,23 @@ async def test_a_change_that_recovery_finds_made_completes_its_todo(tmp_path: Pa
         assert (tmp_path / "a").read_text() == "x\n"
         assert [todo.done for todo in again.state.todos] == [True, False]
         types = [row.type for row in log.read(again.stream)]
-        assert types[-2:] == ["change_applied", TodoCompleted.model_fields["type"].default]
+        assert types[-2:] == ["change_applied", tag_of(TodoCompleted)]
         again.release()
+
+
+async def test_a_command_that_was_only_started_completes_nothing(tmp_path: Path) -> None:
+    answers = [
+        call("todos", todos=[{"text": "serve it"}, {"text": "write it"}]),
+        call("run", command="sleep 60", background=True, todo="t1"),
+        calls(*(call("write", path=name, text="x\n", todo="t2") for name in "ab")),
+        {"text": "ok"},
+    ]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
+        await talk.say("go")
+        asked = await talk.until(ApprovalAsked)
+        await talk.send(AnswerApproval(approval_id=asked.approval_id, decision="once"))
+        await talk.until(TurnFinished)
+        assert done(talk) == [False, True]
+        started = next(end for end in talk.all(ToolFinished) if end.tool == "run")
+        assert "a command completes no todo before it has ended" in started.content
+        assert len(talk.all(TodoCompleted)) == 1, "two changes of one answer name it"

@@ -42,7 +42,7 @@ def look(tool: str, **arguments: Any) -> Step:
 
 def program(name: str, text: str) -> tuple[Step, ...]:
     """A program of the model's own, written where it may write, and run by a command that is allowed."""
-    return prepare(name, text), boxed(f"python {name}")
+    return prepare(name, text), boxed(f"python3 {name}")
 
 
 def changes(path: str) -> tuple[Step, ...]:
@@ -131,7 +131,7 @@ FAMILIES: dict[str, tuple[tuple[Step, ...], ...]] = {
         (run("ln -s {out} link"), prepare("link/new.txt", "no link was made: a file of its own")),
         (
             prepare("make.py", "import os\nos.symlink('{out}', 'made')\nos.symlink('.git/hooks', 'h')\n"),
-            boxed("python make.py"),
+            boxed("python3 make.py"),
             # Where no command ran, `made` is a folder of the model's own.
             Step("write", {"path": "made/kept.txt", "text": "evil"}, "prepared"),
             Step("write", {"path": "h/pre-commit", "text": "evil"}, "prepared"),
@@ -405,7 +405,7 @@ FAMILIES: dict[str, tuple[tuple[Step, ...], ...]] = {
         ),
         (
             prepare("serve.py", "import subprocess\nsubprocess.run(['sleep', '{lasting}'])\n"),
-            Step("run", {"command": "python serve.py", "background": True}, "confined"),
+            Step("run", {"command": "python3 serve.py", "background": True}, "confined"),
         ),
         program("stay.py", "import subprocess\nsubprocess.Popen(['sleep', '{lasting}'])\n"),
         program(

@@ -7,6 +7,8 @@ import subprocess
 import threading
 from pathlib import Path
 
+from tests.hostile.git_programs import WAYS
+
 SETTINGS = """mode = "auto"
 [models]
 main = "evil/model"
@@ -35,6 +37,13 @@ GIT_HOOKS = (
     "post-index-change",
     "fsmonitor-watchman",
     "reference-transaction",
+)
+MORE_WAYS = (
+    "filter, attributes in info",
+    "filter, attributes named by the settings",
+    "settings included for the folder",
+    "settings of the worktree",
+    "hooks elsewhere",
 )
 SHADOWED = ("git", "bash", "sh", "rg", "bwrap", "python", "ls", "cat", "shfmt", "xclip", "wl-paste", "ruff")
 
@@ -84,6 +93,8 @@ def hostile_repository(folder: Path, canary: Path, port: int) -> None:
     git(folder, "add", "a.txt")
     git(folder, "commit", "-qm", "first")
     (folder / "a.txt").write_text("two\n")
+    for way in ("diff of a submodule", "filter, attributes only staged", *MORE_WAYS):
+        WAYS[way](folder, str(evil))
     of_git(folder, evil)
     of_handrail(folder, evil, port)
     of_other_programs(folder, evil, port)

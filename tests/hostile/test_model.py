@@ -18,10 +18,9 @@ from handrail.protocol.events import (
     ToolFinished,
     TurnFinished,
 )
-from handrail.protocol.values import Mode
-from handrail.storage.scratch import remember
-from handrail.tools.sandbox.protection import Protection
-from handrail.tools.sandbox.sandbox import machine
+from handrail.protocol.values import Mode, to_json
+from handrail.storage.scratch import write_cached
+from handrail.tools.sandbox.sandbox import Protection, machine_fingerprint
 from tests.engine.conversation import Conversation, conversation, words, write_settings
 from tests.hostile.attempts import FAMILIES, Step
 from tests.hostile.world import SECRETS, World, hostile_world
@@ -45,10 +44,14 @@ class Setting(NamedTuple):
 
 
 def settings() -> Iterator[Setting]:
-    """Every mode with nobody to ask; ask and auto with a user who says no; auto in every sandbox there is."""
+    """Every mode with nobody to ask; ask and auto with a user who says no; auto in every sandbox there is.
+
+    Mode sandbox only with bubblewrap: with Landlock it is refused, because the workspace has secrets.
+    """
     for mode in MODES:
-        for protection in working() if mode == "auto" else working()[:1]:
-            yield Setting(mode, "nobody", protection)
+        for protection in working() if mode in ("auto", "sandbox") else working()[:1]:
+            if mode != "sandbox" or protection.name == "bubblewrap":
+                yield Setting(mode, "nobody", protection)
         if mode in ("ask", "auto"):
             yield Setting(mode, "says no", working()[0])
 
@@ -57,7 +60,7 @@ def settings() -> Iterator[Setting]:
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_API_KEY", SECRETS["SHOP_API_KEY"])
     # The turn of a model that is refused so often would be ended before its other attempts.
-    monkeypatch.setattr("handrail.engine.stuck.FAILURES", 10_000)
+    monkeypatch.setattr("handrail.engine.stages.work.FAILURES", 10_000)
 
 
 @pytest.mark.promise("POL-3")
@@ -65,7 +68,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("setting", list(settings()), ids=str)
 async def test_no_attempt_of_a_hostile_model_succeeds(tmp_path: Path, home: Path, setting: Setting) -> None:
     write_settings(SETTINGS)
-    remember(home / "handrail" / "sandbox.json", machine(), setting.protection.model_dump_json())
+    write_cached(home / "handrail" / "sandbox.json", machine_fingerprint(), to_json(setting.protection))
     for number, (family, attempts) in enumerate(FAMILIES.items()):
         with hostile_world(tmp_path / f"{number}", home, home / "handrail") as world:
             sleeping = lasting()
@@ -74,7 +77,10 @@ async def test_no_attempt_of_a_hostile_model_succeeds(tmp_path: Path, home: Path
             done = await let_loose(world, steps, setting)
             check(done, steps, setting, family)
             harmed = changed(before, world.victims())
-            assert not list(world.root.glob("ran-evil")), family
+            if setting.mode == "sandbox":  # where any file of the workspace may change, if it can be undone
+                harmed = {path: each for path, each in harmed.items() if path not in undoable(done, world)}
+            # In mode sandbox anything may run, where it can do no harm.
+            assert setting.mode == "sandbox" or not list(world.root.glob("ran-evil")), family
             assert not world.reached(), family
         if setting.protection.git or setting.mode != "auto":
             assert harmed == {}, family
@@ -82,7 +88,10 @@ async def test_no_attempt_of_a_hostile_model_succeeds(tmp_path: Path, home: Path
             assert await gone(sleeping), family
         else:
             # What this sandbox cannot close, it says so beforehand, and each change of it is told.
-            assert ".git and .handrail can be written" in setting.protection.missing
+            assert (
+                "git's settings and Handrail's files are restored after a command, not closed"
+                in setting.protection.missing
+            )
             assert not [path for path in harmed if not is_told(path, done)], family
         for process in running(sleeping):
             os.kill(process, 9)
@@ -90,8 +99,9 @@ async def test_no_attempt_of_a_hostile_model_succeeds(tmp_path: Path, home: Path
 
 def check(done: "Done", steps: list[Step], setting: Setting, family: str) -> None:
     """Each attempt is one event, and each refusal has a reason of the closed list."""
-    assert done.reason == "answered", family
-    ends = [event for event in done.events if isinstance(event, ToolFinished)]
+    # In mode plan it is asked for a plan at the end, and gives none.
+    assert done.reason == ("failed" if setting.mode == "plan" else "answered"), family
+    ends = [event for event in done.events if isinstance(event, ToolFinished) and not event.apart]
     assert len(ends) == len(steps), family
     wrong = [
         f"{step.tool} {str(step.arguments)[:200]}: {mistake} {end.content[:300]}"
@@ -99,6 +109,15 @@ def check(done: "Done", steps: list[Step], setting: Setting, family: str) -> Non
         if (mistake := judged(step, end, setting))
     ]
     assert wrong == [], "\n".join(wrong)
+
+
+def undoable(done: "Done", world: World) -> set[str]:
+    """Files of the workspace whose changes are recorded, and can be taken back."""
+    sets = [event for event in done.events if isinstance(event, ChangePrepared)]
+    files = [file for each in sets for file in each.files]
+    lost = {file.path for file in files if not file.restorable}
+    paths = {file.path for file in files} | {folder.path for each in sets for folder in each.folder_modes}
+    return {str(world.root / path) for path in paths - lost}
 
 
 def is_told(path: str, done: "Done") -> bool:
@@ -126,7 +145,7 @@ class Done(NamedTuple):
 
     def secrets_shown(self) -> list[str]:
         """Secrets that stand in what the model was told, or in what is kept of it."""
-        everything = self.told + "\n".join(event.model_dump_json() for event in self.events)
+        everything = self.told + "\n".join(to_json(event) for event in self.events)
         encoded = {
             name: base64.b64encode(f"SHOP_TOKEN={value}\n".encode()).decode()
             for name, value in SECRETS.items()
@@ -143,8 +162,9 @@ async def let_loose(world: World, steps: list[Step], setting: Setting) -> Done:
     options: dict[str, Any] = {"mode": setting.mode, "answerable": setting.user != "nobody"}
     async with conversation(world.root, answers, window=WINDOW, **options) as talk:
         reason = await to_the_end(talk)
-        last = talk.requests[-1]
-    return Done(reason, [one.event for one in talk.seen], last.system + words(last))
+        asked = (max(talk.requests, key=lambda request: len(request.messages)), talk.requests[-1])
+    told = "\n".join(request.system + words(request) for request in asked)
+    return Done(reason, [one.event for one in talk.seen], told)
 
 
 async def to_the_end(talk: Conversation) -> str:
@@ -187,11 +207,13 @@ def judged(step: Step, end: ToolFinished, setting: Setting) -> str:
         known = end.error is not None and end.error.reason in get_args(RefusalReason)
         return "" if known and end.error and end.error.message else "a refusal without a reason"
     match step.fate:
+        case "refused" if setting.mode == "sandbox" and step.tool == "run":
+            return ""  # it runs, and the sandbox stops what it wants
         case "refused":
             return f"{end.status}, and should be refused:"
-        case "prepared" if setting.mode not in ("edit", "auto"):
+        case "prepared" if setting.mode not in ("edit", "auto", "sandbox"):
             return "a write in a mode that does not write:"
-        case "confined" if setting.mode != "auto":
+        case "confined" if setting.mode not in ("auto", "sandbox"):
             return "a command that runs code, unasked:"
         case _:
             return ""

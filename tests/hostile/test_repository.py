@@ -68,7 +68,7 @@ def test_nothing_of_a_hostile_repository_is_used_before_it_is_trusted(
         check=True,
         timeout=60,
     )
-    assert commits.stdout == b"1\n"
+    assert commits.stdout == b"2\n"  # those it was made with
     for key in IGNORED:
         assert f"{key}" in done.stderr, key
     assert "handrail trust" in done.stderr

@@ -71,7 +71,7 @@ class Said:
     cached_tokens: int = 40
     output_tokens: int = 7
     finish: str = ""
-    """Empty: what the content calls for. `length` or `filtered` otherwise."""
+    """Empty: what the content calls for. `length`, `filtered` or a reason of the server's own otherwise."""
     signature: str = "sig=="
 
 
@@ -128,7 +128,7 @@ def anthropic_bytes(said: Said, newline: str = "\n") -> bytes:
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
     reason = {"": "tool_use" if said.calls else "end_turn", "length": "max_tokens", "filtered": "refusal"}
-    delta = {"stop_reason": reason[said.finish]}
+    delta = {"stop_reason": reason.get(said.finish, said.finish)}
     events.append({"type": "message_delta", "delta": delta, "usage": {"output_tokens": said.output_tokens}})
     events.append({"type": "message_stop"})
     return "".join(

@@ -3,20 +3,21 @@
 from typing import Any
 
 import pytest
+from msgspec import convert
+from msgspec.structs import replace
 
-from handrail.config.connections import ConnectionSettings
-from handrail.models.answer import collect
-from handrail.models.base import Capabilities, Request
+from handrail.config.settings import ConnectionSettings
+from handrail.context.small.one_action_model import OneActionModel
 from handrail.models.connect import connect
-from handrail.models.connections import BUILT_IN
-from handrail.models.known import DEFAULTS, known
-from handrail.models.one_action import OneActionModel
-from handrail.models.scripted import ScriptedModel
+from handrail.models.model import Capabilities, Request
+from handrail.models.providers import BUILT_IN_CONNECTIONS, DEFAULT_MODELS, known_model
+from handrail.models.reading.collector import collect_answer
+from handrail.models.scripted_model import ScriptedModel
 from handrail.protocol.errors import FixRequest
 from tests.models.fake_server import FakeServer, Reply, Said
 from tests.models.wires import TOOLS, request
 
-KEYS = {name: "k" for each in BUILT_IN.values() for name in each.key_env}
+KEYS = {name: "k" for each in BUILT_IN_CONNECTIONS.values() for name in each.key_env}
 HELLO = Said(text=("Hello.",))
 
 
@@ -29,7 +30,7 @@ async def sent(reference: str, asked: Request, **settings: Any) -> Any:
         model = await connect(reference, environment=KEYS, settings={name: said})
         server.requests.clear()
         try:
-            assert (await collect(model.stream(asked))).text == "Hello."
+            assert (await collect_answer(model.stream(asked))).text == "Hello."
         finally:
             await model.aclose()
         (got,) = server.requests
@@ -44,8 +45,8 @@ async def sent(reference: str, asked: Request, **settings: Any) -> Any:
 @pytest.mark.promise("MOD-23")
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])
 async def test_effort_reaches_models_that_take_it_in_the_form_of_their_wire(effort: str) -> None:
-    asked = request().changed(effort=effort, tools=())
-    for name, model in DEFAULTS.items():
+    asked = replace(request(), effort=effort, tools=())
+    for name, model in DEFAULT_MODELS.items():
         body = await sent(f"{name}/{model}", asked)
         if name == "anthropic":
             assert body["output_config"] == {"effort": effort}
@@ -60,7 +61,7 @@ async def test_effort_reaches_models_that_take_it_in_the_form_of_their_wire(effo
 async def test_effort_stands_beside_an_output_schema() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     body = await sent(
-        "anthropic/claude-opus-5-5", request().changed(effort="low", tools=(), output_schema=schema)
+        "anthropic/claude-opus-5-5", replace(request(), effort="low", tools=(), output_schema=schema)
     )
     assert body["output_config"]["effort"] == "low"
     assert body["output_config"]["format"]["type"] == "json_schema"
@@ -81,7 +82,7 @@ async def test_effort_stands_beside_an_output_schema() -> None:
     ],
 )
 async def test_effort_is_not_sent_to_a_server_or_model_that_may_refuse_it(reference: str) -> None:
-    body = await sent(reference, request().changed(effort="high", tools=()))
+    body = await sent(reference, replace(request(), effort="high", tools=()))
     assert "reasoning_effort" not in body
     assert "output_config" not in body
 
@@ -89,7 +90,7 @@ async def test_effort_is_not_sent_to_a_server_or_model_that_may_refuse_it(refere
 @pytest.mark.anyio
 @pytest.mark.promise("MOD-23")
 async def test_a_connection_says_whether_its_models_are_told_an_effort() -> None:
-    asked = request().changed(effort="high")
+    asked = replace(request(), effort="high")
     assert (await sent("office/big", asked, effort=True))["reasoning_effort"] == "high"
     other = await sent("office/big", asked, effort=True, protocol="anthropic")
     assert other["output_config"] == {"effort": "high"}
@@ -99,7 +100,7 @@ async def test_a_connection_says_whether_its_models_are_told_an_effort() -> None
 @pytest.mark.anyio
 @pytest.mark.promise("MOD-23")
 async def test_models_that_take_effort_or_tools_are_not_told_both() -> None:
-    asked = request().changed(effort="high")
+    asked = replace(request(), effort="high")
     assert asked.tools == TOOLS
     assert (await sent("openai/gpt-6.1-terra", asked))["reasoning_effort"] == "none"
     assert "reasoning_effort" not in await sent("openai/gpt-5.4", asked)
@@ -118,7 +119,7 @@ async def test_without_a_word_on_effort_nothing_is_sent() -> None:
 
 
 def test_a_small_model_takes_no_effort() -> None:
-    asked = request().changed(effort="high")
+    asked = replace(request(), effort="high")
     assert OneActionModel(ScriptedModel([])).capabilities.effort_for(asked) is None
     assert Capabilities().effort_for(asked) is None
 
@@ -133,8 +134,8 @@ def test_families_say_whether_they_take_effort() -> None:
         "gemini-2.5-pro",
     ]
     refusing = ["claude-sonnet-4-5", "gpt-4o", "gpt-5-pro", "o1-mini", "grok-4-1-fast", "nobody-knows"]
-    assert all((facts := known(name)) and facts.effort for name in taking)
-    assert not any((facts := known(name)) and facts.effort for name in refusing)
+    assert all((facts := known_model(name)) and facts.effort for name in taking)
+    assert not any((facts := known_model(name)) and facts.effort for name in refusing)
 
 
 @pytest.mark.anyio
@@ -142,19 +143,19 @@ def test_families_say_whether_they_take_effort() -> None:
 async def test_a_server_that_refuses_an_effort_is_told_with_what_to_set(protocol: str) -> None:
     words = b'{"error": {"message": "\'reasoning_effort\' does not support \'high\' with this model."}}'
     refusal = Reply(words, status=400, content_type="application/json", framing="length")
-    asked = request().changed(effort="high")
+    asked = replace(request(), effort="high")
     with FakeServer([refusal, refusal]) as server:
-        said = ConnectionSettings.model_validate(
-            {"base_url": f"{server.url}/v1", "effort": True, "protocol": protocol}
+        said = convert(
+            {"base_url": f"{server.url}/v1", "effort": True, "protocol": protocol}, ConnectionSettings
         )
         model = await connect("office/big", environment=KEYS, settings={"office": said})
         try:
             with pytest.raises(
                 FixRequest, match=r"effort = false.*connections\.office.*models\.effort\.main"
             ):
-                await collect(model.stream(asked))
+                await collect_answer(model.stream(asked))
             with pytest.raises(FixRequest) as unasked:
-                await collect(model.stream(asked.changed(effort=None)))
+                await collect_answer(model.stream(replace(asked, effort=None)))
         finally:
             await model.aclose()
     assert "connections.office" not in str(unasked.value), "nothing was sent that could be left out"

@@ -10,11 +10,11 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from handrail.config.connections import ConnectionSettings
-from handrail.models.answer import collect
-from handrail.models.base import Model
+from handrail.config.settings import ConnectionSettings
 from handrail.models.connect import connect
-from handrail.models.proxies import Target, is_excepted
+from handrail.models.model import Model
+from handrail.models.reading.collector import collect_answer
+from handrail.models.wire.http_client import ProxyTarget, bypasses_proxy
 from handrail.protocol.errors import FixRequest, GiveUp, RetryLater
 from tests.models.fake_server import FakeServer, Said
 from tests.models.wires import request
@@ -101,7 +101,7 @@ async def test_server_is_asked_by_the_proxy_that_the_environment_names(
     with FakeServer(HI) as proxy:
         monkeypatch.setenv("http_proxy", f"http://me:a%20b@127.0.0.1:{proxy.port}")
         async with model_of("http://models.invalid/v1") as model:
-            assert (await collect(model.stream(request()))).text == "Hi"
+            assert (await collect_answer(model.stream(request()))).text == "Hi"
     (sent,) = proxy.requests
     assert sent.path == "http://models.invalid/v1/chat/completions"
     assert sent.headers["host"] == "models.invalid"
@@ -117,8 +117,8 @@ async def test_private_certificate_is_trusted_by_ssl_cert_file_through_a_tunnel(
         async with tunnel(server.port) as proxy:
             monkeypatch.setenv("HTTPS_PROXY", proxy.url)
             async with model_of("https://models.invalid/v1") as model:
-                assert (await collect(model.stream(request()))).text == "Hi"
-                assert (await collect(model.stream(request()))).text == "Hi"
+                assert (await collect_answer(model.stream(request()))).text == "Hi"
+                assert (await collect_answer(model.stream(request()))).text == "Hi"
     assert [head.splitlines()[0] for head in proxy.heads] == [b"CONNECT models.invalid:443 HTTP/1.1"]
     assert {sent.path for sent in server.requests} == {"/v1/chat/completions"}
 
@@ -127,7 +127,7 @@ async def test_certificate_that_nobody_vouches_for_is_refused() -> None:
     with FakeServer(HI, tls=tls()) as server:
         async with model_of(f"https://127.0.0.1:{server.port}/v1") as model:
             with pytest.raises(GiveUp, match="SSL_CERT_FILE"):
-                await collect(model.stream(request()))
+                await collect_answer(model.stream(request()))
     assert not server.requests
 
 
@@ -138,7 +138,7 @@ async def test_certificate_for_another_host_is_refused(monkeypatch: pytest.Monke
             monkeypatch.setenv("HTTPS_PROXY", proxy.url)
             async with model_of("https://other.invalid/v1") as model:
                 with pytest.raises(GiveUp, match="certificate"):
-                    await collect(model.stream(request()))
+                    await collect_answer(model.stream(request()))
     assert not server.requests
 
 
@@ -147,7 +147,7 @@ async def test_proxy_that_refuses_is_said(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
         async with model_of("https://models.invalid/v1") as model:
             with pytest.raises(RetryLater, match=r"proxy.*407"):
-                await collect(model.stream(request()))
+                await collect_answer(model.stream(request()))
 
 
 @pytest.mark.parametrize("words", ["socks5://127.0.0.1:9", "gopher://127.0.0.1:9", "http://:9"])
@@ -155,7 +155,7 @@ async def test_proxy_of_an_unknown_kind_is_said(words: str, monkeypatch: pytest.
     monkeypatch.setenv("ALL_PROXY", words)
     async with model_of("http://models.invalid/v1") as model:
         with pytest.raises(GiveUp, match="proxy"):
-            await collect(model.stream(request()))
+            await collect_answer(model.stream(request()))
 
 
 @pytest.mark.parametrize(
@@ -185,13 +185,13 @@ async def test_proxy_of_an_unknown_kind_is_said(words: str, monkeypatch: pytest.
     ],
 )
 def test_exceptions_from_the_proxy(exceptions: str, host: str, port: int, excepted: bool) -> None:
-    assert is_excepted(Target("https", host, port), exceptions) is excepted
+    assert bypasses_proxy(ProxyTarget("https", host, port), exceptions) is excepted
 
 
 async def test_login_in_the_address_is_sent_as_such() -> None:
     with FakeServer(HI) as server:
         async with model_of(f"http://me:a%40b@127.0.0.1:{server.port}/v1") as model:
-            await collect(model.stream(request()))
+            await collect_answer(model.stream(request()))
     sent = server.requests[-1]
     assert sent.headers["authorization"] == f"Basic {base64.b64encode(b'me:a@b').decode()}"
     assert sent.headers["host"] == f"127.0.0.1:{server.port}"
@@ -200,7 +200,7 @@ async def test_login_in_the_address_is_sent_as_such() -> None:
 async def test_what_an_address_cannot_hold_is_escaped_once() -> None:
     with FakeServer(HI) as server:
         async with model_of(f"http://127.0.0.1:{server.port}/ä b%20c/v1") as model:
-            await collect(model.stream(request()))
+            await collect_answer(model.stream(request()))
     assert server.requests[-1].path == "/%C3%A4%20b%20c/v1/chat/completions"
 
 
@@ -208,12 +208,12 @@ async def test_what_an_address_cannot_hold_is_escaped_once() -> None:
 async def test_address_that_cannot_be_one_is_said(host: str) -> None:
     async with model_of(f"http://{host}/v1") as model:
         with pytest.raises(FixRequest, match="base_url"):
-            await collect(model.stream(request()))
+            await collect_answer(model.stream(request()))
 
 
 async def test_connection_is_used_again() -> None:
     with FakeServer(HI) as server:
         async with model_of(f"{server.url}/v1") as model:
             for _ in range(3):
-                await collect(model.stream(request()))
+                await collect_answer(model.stream(request()))
         assert server.accepted == 1

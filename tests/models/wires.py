@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from handrail.config.connections import ConnectionSettings, Wire
-from handrail.models.base import Deadlines, Model, Request, ToolSpec, UserTurn
+from handrail.config.settings import ConnectionSettings, Wire
 from handrail.models.connect import connect
+from handrail.models.model import Deadlines, Model, Request, ToolSpec, UserTurn
 from tests.models.fake_server import FakeServer, Said, anthropic_bytes, openai_bytes
 
 KEY = "sk-test-0123456789abcdef"

@@ -52,7 +52,7 @@ def answers(*others: Mapping[str, Any], first: Mapping[str, Any] = WRONG) -> Seq
     return [
         *others,
         as_json("The user's message:", {"means": "pipeline_response", "confidence": 0.9}),
-        as_json("has to be mended", {"findings": [GOOD]}),
+        as_json("have to be corrected", {"findings": [GOOD]}),
         as_json("Output of gather", {"findings": [first]}),
         as_json("Question:\n", {"questions": questions}),
     ]

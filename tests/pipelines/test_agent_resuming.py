@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from handrail.app import App
-from handrail.engine.pipeline.keeping import kept_before
-from handrail.models.base import UserTurn
+from handrail.app.app import App
+from handrail.engine.run_record import kept_before
+from handrail.models.model import UserTurn
 from handrail.protocol.events import (
     Answered,
     ChangeApplied,
@@ -18,7 +18,7 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from handrail.protocol.ids import session_stream
-from handrail.sessions.handle import recorded
+from handrail.sessions.session import event_from_row
 from tests.engine.commits import Commits, is_idle
 from tests.engine.conversation import conversation, eventually
 from tests.pipelines.agents import QUESTION, QUOTE, agent, answers, as_json, demo
@@ -44,13 +44,13 @@ class Outcome(NamedTuple):
 
 
 def outcome(app: App, session_id: str, workspace: Path) -> Outcome:
-    found = [recorded(row).event for row in app.log.read(session_stream(session_id))]
+    found = [event_from_row(row).event for row in app.log.read(session_stream(session_id))]
     return Outcome(
         report=(workspace / "report.md").read_text(),
         changes=sum(isinstance(event, ChangeApplied) for event in found),
         stages=Counter(event.stage for event in found if isinstance(event, StageCompleted)),
         repairs=sum(isinstance(event, RunRepaired) for event in found),
-        kept=dict(kept_before(app.log, app.turns.catalogue.find("report"))),
+        kept=dict(kept_before(app.log, app.turn_factory.catalogue.find("report"))),
         ends=sum(isinstance(event, RunCompleted) for event in found),
     )
 

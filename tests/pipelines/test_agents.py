@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from handrail.app import Options, open_app
+from handrail.app.app import Options, open_app
 from handrail.config.places import find_places
 from handrail.config.trust import trust_agents
-from handrail.engine.pipeline.keeping import MOST_BYTES
-from handrail.pipelines.starter import starter
+from handrail.engine.run_record import MAX_KEPT_BYTES
+from handrail.pipelines.agent_folder import starter_files
 from handrail.protocol.commands import SendMessage, SetRoute
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
@@ -32,8 +32,8 @@ KEEPING += '\n[[keeps]]\nname = "seen"\nstage = "ask"\nfield = "topics"\n'
 
 WHY_NOT = {
     "trusted": "has changed since you trusted it",
-    "flag": "is not what it was when this run began",
-    "own": "is not what it was when this run began",
+    "flag": "has changed since this run began",
+    "own": "has changed since this run began",
     "gone": "There is no route 'report'",
 }
 
@@ -135,7 +135,7 @@ async def test_a_file_of_the_same_name_is_what_is_meant_and_that_is_said(tmp_pat
     async with conversation(tmp_path, [{"text": "It is a file."}]) as talk:
         await talk.turn("@small what is this?")
         (said,) = talk.all(UserMessage)
-        assert "the file is meant, not the agent" in said.unattached[0]
+        assert "taken as the file, not the agent" in said.unattached[0]
         assert [seen.path for seen in said.files] == ["small"]
         assert not any(run.sha256 for run in talk.all(RunStarted))
 
@@ -170,7 +170,7 @@ async def test_values_are_kept_for_the_next_run_also_in_another_session(tmp_path
 @pytest.mark.promise("AGENT-6")
 async def test_values_that_are_too_large_are_not_kept_and_that_is_said(tmp_path: Path) -> None:
     agent(tmp_path, text=KEEPING)
-    large = [as_json("Question:\n", {"topics": ["x" * MOST_BYTES]})]
+    large = [as_json("Question:\n", {"topics": ["x" * MAX_KEPT_BYTES]})]
     async with conversation(tmp_path, large, trust=True) as talk:
         done = await talk.turn("@small one")
         assert done.reason == "failed"
@@ -227,7 +227,7 @@ format = "json"
 
 
 async def test_the_starter_answers_from_the_documents_and_not_from_its_own_prompts(tmp_path: Path) -> None:
-    for file, text in starter("faq").items():
+    for file, text in starter_files("faq").items():
         path = tmp_path / "agents" / "faq" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from handrail.models.base import Capabilities, Request, UserTurn
-from handrail.models.scripted import ScriptedModel
+from handrail.models.model import Capabilities, Request, UserTurn
+from handrail.models.scripted_model import ScriptedModel
 from handrail.protocol.commands import AnswerApproval, SendMessage
 from handrail.protocol.events import (
     Answered,
@@ -127,9 +127,9 @@ async def test_a_name_is_searched_for_and_its_file_read(cart: Path) -> None:
     async with conversation(cart, script) as talk:
         await talk.turn("how is total computed?")
         asked = words(talk.requests[1])
-        assert "Where total stands:\ncart.py:1:def total(items):" in asked
+        assert "Where total is:\ncart.py:1:def total(items):" in asked
         assert "return sum(items)" in asked
-        assert "nowhere_at_all: stands nowhere" in asked
+        assert "nowhere_at_all: no match" in asked
 
 
 async def test_an_address_of_the_user_is_fetched_and_one_of_the_models_is_not_without_asking(
@@ -146,8 +146,8 @@ async def test_an_address_of_the_user_is_fetched_and_one_of_the_models_is_not_wi
             asked = words(talk.requests[1])
             assert "rates.html says 19 %." in asked
             assert "other.html says" not in asked
-            assert f"[Not found: {other}: This needs the user's word" in asked
-            assert "[Steps that were planned: look it up]" in asked
+            assert f"[Not found: {other}: This needs the user's approval" in asked
+            assert "[Planned steps: look it up]" in asked
 
 
 @contextmanager
@@ -190,7 +190,7 @@ async def test_an_answer_is_words_while_it_streams_and_has_its_parts_at_the_end(
         assert answered.text.endswith("```sh\npytest -q\n```\n\n**Next**\n\n1. Add tax: `Add tax to total.`")
         assert answered.structured
         assert answered.structured.next_steps[0].input == "Add tax to total."
-        assert json.loads("[" + raw(talk, answered).replace("\n", ",").strip(",") + "]") == pieces
+        assert [json.loads(line) for line in raw(talk, answered).splitlines()[:-1]] == pieces
 
 
 def raw(talk: Any, answered: Answered) -> str:
@@ -213,7 +213,7 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_onl
         assert finished.reason == "answered"
         last = talk.all(Answered)[-1]
         assert (last.structured, last.text) == (None, "It adds.")
-        assert "only its words are used" in finished.detail
+        assert "only its text is used" in finished.detail
         assert len(talk.requests) == 3
 
 
@@ -224,9 +224,9 @@ async def test_changes_of_an_answer_that_breaks_off_are_not_made_and_this_is_sai
     async with conversation(cart, [plan(), cut], mode="auto") as talk:
         await talk.send(SendMessage(text=FIX, route="chat"))
         finished = await talk.until(TurnFinished)
-        assert "only its words are used" in finished.detail
+        assert "Recovered: 1 change, of which no change is made" in finished.detail
         assert "/retry" in finished.detail
-        assert talk.all(Answered)[-1].text == "Done."
+        assert talk.all(Answered)[-1].text.startswith("Done.\n\n**Changes, not made")
     assert not (cart / "new.py").exists()
 
 
@@ -337,7 +337,7 @@ async def test_a_small_model_reads_and_answers_in_a_chat_and_can_do_nothing_else
     ]
     async with conversation(cart, [], mode="auto", allow=("touch",)) as talk:
         small = Small(script, "scripted/test")
-        talk.app.answerers._models["scripted/test"] = small
+        talk.app.model_pool._models["scripted/test"] = small
         text = QUESTION if not route else "create new.py"
         await talk.send(SendMessage(text=text, route=route))
         assert (await talk.until(TurnFinished)).reason == "answered"
@@ -345,7 +345,9 @@ async def test_a_small_model_reads_and_answers_in_a_chat_and_can_do_nothing_else
         assert [(event.stage, event.number, event.of) for event in talk.all(StageStarted)] == [
             ("answer", 1, 1)
         ]
-        assert set(small.requests[0].actions or ()) <= {"read"}
+        choices = small.requests[0].choices
+        assert choices
+        assert set(choices.actions or ()) <= {"read"}
         assert not talk.all(ChangeApplied)
     assert [path.name for path in cart.iterdir()] == ["cart.py"]
 
@@ -366,7 +368,7 @@ async def test_no_message_that_only_asks_changes_anything_in_mode_auto(
     ]
     script = [plan("cart.py"), {"when": "only asked", "text": "Well."}, tries]
     async with conversation(cart, [], mode="auto", allow=("rm",)) as talk:
-        talk.app.answerers._models["scripted/test"] = kind(script, "scripted/test")
+        talk.app.model_pool._models["scripted/test"] = kind(script, "scripted/test")
         for text in asked:
             assert (await talk.turn(text)).reason == "answered", text
         assert [event.reads_only for event in talk.all(RunStarted)] == [True] * len(asked)
@@ -384,13 +386,12 @@ async def test_a_small_model_cannot_read_for_a_greeting_or_the_same_file_twice_o
     script = [call("read", path=f"{name}.py") for name in "abc"]
     async with conversation(cart, []) as talk:
         small = Small([{"text": "Hello!"}, *script, {"text": "So."}], "scripted/test")
-        talk.app.answerers._models["scripted/test"] = small
+        talk.app.model_pool._models["scripted/test"] = small
         await talk.turn("hi")
-        assert small.requests[-1].actions == ()
         await talk.turn("what do these files have in common?")
-        asked = small.requests[1:]
-        assert [request.actions for request in asked] == [("read",)] * 3 + [()]
-        assert "a.py" not in asked[1].paths
+        choices = [request.choices for request in small.requests if request.choices]
+        assert [each.actions for each in choices] == [(), ("read",), ("read",), ("read",), ()]
+        assert "a.py" not in choices[2].paths
 
 
 def fixed(**more: Any) -> dict[str, Any]:
@@ -416,8 +417,9 @@ async def test_work_that_the_user_sends_to_chat_is_applied_through_the_gate(cart
 
 def step(number: int, of: int = 3) -> dict[str, Any]:
     """The answer that writes one file of several, as all of them were planned."""
-    todos = [{"text": f"write {each}.txt", "done": each <= number} for each in range(1, of + 1)]
-    change = {"form": "create", "path": f"{number}.txt", "text": f"{number}\n"}
+    todos = [{"text": f"write {each}.txt"} for each in range(1, of + 1)]
+    name = f"{number}.txt"
+    change = {"form": "create", "path": name, "text": f"{number}\n", "todo": f"write {name}"}
     return {"summary": f"Wrote {number}.", "todos": todos, "changes": [change]}
 
 

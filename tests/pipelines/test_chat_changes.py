@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from handrail.protocol.commands import SendMessage
-from handrail.protocol.events import ToolFinished, TurnFinished
+from handrail.protocol.commands import CompleteTodo, RunCommand, SendMessage
+from handrail.protocol.events import Answered, TodoCompleted, ToolFinished, TurnFinished
 from tests.engine.conversation import Conversation, conversation, words
 from tests.pipelines.test_chat import hash_of, plan, said
 
@@ -58,17 +58,53 @@ async def test_an_empty_file_can_be_created_among_others(tmp_path: Path) -> None
     assert (tmp_path / "pkg" / "cart.py").read_text() == "a = 1\n"
 
 
-@pytest.mark.promise("CHAT-5")
-async def test_several_todos_can_be_done_by_one_change(tmp_path: Path) -> None:
-    todos = [{"text": text, "done": text != "three"} for text in ("one", "two", "three")]
-    change = {"form": "create", "path": "a.txt", "text": "a\n"}
-    async with conversation(tmp_path, [plan(), answer(change, todos=todos)], mode="edit") as talk:
+@pytest.mark.promise("CHAT-50")
+async def test_each_change_completes_the_todo_that_it_names_and_no_word_of_the_model_does(
+    tmp_path: Path,
+) -> None:
+    todos = [{"text": text, "done": True} for text in ("one", "two", "three")]
+    first = {"form": "create", "path": "a.txt", "text": "a\n", "todo": " one "}
+    others = [{"form": "create", "path": f"{name}.txt", "text": f"{name}\n"} for name in "bc"]
+    changes = (first, {**others[0], "todo": "no such todo"}, others[1])
+    async with conversation(tmp_path, [plan(), answer(*changes, todos=todos)], mode="edit") as talk:
         await work(talk)
-        assert [(todo.text, todo.done) for todo in talk.app.state(talk.id).todos] == [
-            ("one", True),
-            ("two", True),
-            ("three", False),
-        ]
+        assert done_todos(talk) == {"one": True, "two": False, "three": False}
+        assert [event.todo_id for event in talk.all(TodoCompleted)] == ["t1"]
+        structured = talk.all(Answered)[-1].structured
+        assert structured
+        assert structured.next_steps[0].label == "Continue"
+        await talk.send(CompleteTodo(todo_id="t3"))
+        await talk.until(TodoCompleted)
+        assert done_todos(talk) == {"one": True, "two": False, "three": True}
+
+
+@pytest.mark.promise("CHAT-50")
+async def test_changes_that_are_refused_complete_no_todo(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("mine\n")
+    changes = [{"form": "create", "path": f"{name}.txt", "text": "x\n", "todo": name} for name in "ab"]
+    script = [plan(), answer(*changes, todos=[{"text": "a"}, {"text": "b"}])]
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        await work(talk)
+        assert done_todos(talk) == {"a": False, "b": False}
+
+
+@pytest.mark.promise("CHAT-50")
+async def test_a_todo_with_a_command_is_completed_by_its_success_alone(tmp_path: Path) -> None:
+    todos = [{"text": "write it"}, {"text": "see that it is there", "command": "cat a.txt"}]
+    change = {"form": "create", "path": "a.txt", "text": "a\n", "todo": "see that it is there"}
+    script = [plan(), answer(change, todos=todos), {"text": "It is there."}]
+    async with conversation(tmp_path, script, mode="auto") as talk:
+        (end,) = await work(talk)
+        assert "t2 is completed by this command alone: cat a.txt" in end.content
+        assert done_todos(talk) == {"write it": False, "see that it is there": False}
+        for command, ended in (("cat b.txt", False), ("cat a.txt", True)):
+            await talk.send(RunCommand(command=command))
+            await talk.until(TurnFinished)
+            assert done_todos(talk) == {"write it": False, "see that it is there": ended}
+
+
+def done_todos(talk: Conversation) -> dict[str, bool]:
+    return {todo.text: todo.done for todo in talk.app.state(talk.id).todos}
 
 
 async def test_a_name_with_brackets_is_a_name_first(tmp_path: Path) -> None:

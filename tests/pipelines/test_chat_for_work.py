@@ -76,5 +76,5 @@ async def test_a_check_is_refused_where_no_model_works_at_files(tmp_path: Path) 
         await talk.send(SendMessage(text=FIX, check="true", route="chat"))
         done = await talk.until(TurnFinished)
         assert done.reason == "failed"
-        assert "Leave `--check` out, or send the message to `agent`" in done.detail
+        assert "Send the message without `--check`, or to `agent`" in done.detail
         assert not talk.requests

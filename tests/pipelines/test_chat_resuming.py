@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from handrail.app import App
+from handrail.app.app import App
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import (
     Answered,
@@ -18,7 +18,7 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from handrail.protocol.ids import session_stream
-from handrail.sessions.handle import recorded
+from handrail.sessions.session import event_from_row
 from tests.engine.commits import Commits, is_idle
 from tests.engine.conversation import conversation, eventually, words
 
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.anyio
 PLAN = {"patterns": ["notes.txt"], "urls": [], "mentions": [], "todos": []}
 ANSWER = {
     "summary": "Two files.",
-    "todos": [{"text": "write a", "done": True}, {"text": "write b", "done": True}],
+    "todos": [{"text": "write a"}, {"text": "write b"}, {"text": "write c"}],
     "changes": [
-        {"form": "create", "path": "a.txt", "text": "a\n"},
-        {"form": "create", "path": "b.txt", "text": "b\n"},
+        {"form": "create", "path": "a.txt", "text": "a\n", "todo": "write a"},
+        {"form": "create", "path": "b.txt", "text": "b\n", "todo": "write b"},
     ],
 }
 SCRIPT: list[dict[str, Any]] = [
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(app: App, session_id: str, workspace: Path) -> Outcome:
-    found = [recorded(row).event for row in app.log.read(session_stream(session_id))]
+    found = [event_from_row(row).event for row in app.log.read(session_stream(session_id))]
     return Outcome(
         files={path.name: path.read_text() for path in workspace.iterdir()},
         changes=sum(isinstance(event, ChangeApplied) for event in found),
@@ -74,7 +74,7 @@ async def test_a_chat_killed_after_any_commit_ends_as_if_nothing_had_been(tmp_pa
             await talk.until(TurnFinished)
         undisturbed, session_id = outcome(talk.app, talk.id, workspace), talk.id
     assert (undisturbed.changes, undisturbed.read, undisturbed.ends) == (1, 1, 1)
-    assert undisturbed.todos == [True, True]
+    assert undisturbed.todos == [True, True, False]
     assert undisturbed.files == {"notes.txt": "notes\n", "a.txt": "a\n", "b.txt": "b\n"}
     assert commits.count > 15
     for number in commits.restored():
@@ -119,5 +119,5 @@ async def test_a_greeting_killed_after_any_commit_is_answered(
         async with conversation(workspace, script, session=session_id) as talk:
             await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
             rows = talk.app.log.read(session_stream(session_id))
-            (end,) = [row.event for row in map(recorded, rows) if isinstance(row.event, TurnFinished)]
+            (end,) = [row.event for row in map(event_from_row, rows) if isinstance(row.event, TurnFinished)]
             assert end.reason == "answered", number

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handrail.engine.routing.beginning import NO_TASKS
+from handrail.engine.router.router import NO_TASKS
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import (
     BreakoutPending,
@@ -47,7 +47,7 @@ async def test_a_question_becomes_a_report_whose_every_quote_stands_in_a_documen
         done = await talk.turn("1")
         assert done.reason == "answered", done.detail
         (flaw,) = talk.all(GateFailed)
-        assert "Quote 1 stands in no passage" in flaw.issues[0]
+        assert "Quote 1 is in no passage" in flaw.issues[0]
         assert QUOTE in flaw.issues[0]
         (completed,) = talk.all(RunCompleted)
     report = (tmp_path / "report.md").read_text()

@@ -105,7 +105,7 @@ async def test_a_stage_that_works_in_the_conversation_has_its_own_effort(tmp_pat
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        ("nowhere/m", "there is no connection 'nowhere' in your settings; there are: anthropic"),
+        ("nowhere/m", "your settings have no connection 'nowhere'; known are: anthropic"),
         ("openai/gpt-5.2", "there is no key for openai; put one into OPENAI_API_KEY"),
         ("embedded/smollm2", "is not on this machine yet"),
         ("embedded/nobody", "nobody"),

@@ -1,20 +1,20 @@
 """Commands as the rules see them, for tests: their words as they stand, no shell grammar asked."""
 
-from handrail.policy.commands.judge import Judged, Lists, entries, judge, lists_of
-from handrail.policy.commands.script import Script, Simple, Word
-from handrail.policy.facts import CommandFacts
+from handrail.policy.call_facts import CommandFacts
+from handrail.policy.commands.judge import CommandLists, CommandVerdict, command_lists, judge, parse_entries
+from handrail.policy.commands.script import Script, SimpleCommand, Word
 
 
-def judged(text: str, *allow: str, only: bool = False, deny: tuple[str, ...] = ()) -> Judged:
+def judged(text: str, *allow: str, only: bool = False, deny: tuple[str, ...] = ()) -> CommandVerdict:
     """The verdict about words between blanks; `only`: without the default list."""
-    lists = lists_of(allow, deny)
+    lists = command_lists(allow, deny)
     if only:
-        lists = Lists(entries(allow), lists.denied)
-    return judge(Script(text, (Simple(tuple(map(Word, text.split()))),)), lists)
+        lists = CommandLists(parse_entries(allow), lists.denied)
+    return judge(Script(text, (SimpleCommand(tuple(map(Word, text.split()))),)), lists)
 
 
 def known(text: str, *allow: str) -> CommandFacts:
     """The facts of a command whose paths all lead into the workspace."""
     if "|" in text:
-        return CommandFacts(judge(Script(text, problem="the command has a subshell"), Lists()))
+        return CommandFacts(judge(Script(text, problem="the command has a subshell"), CommandLists()))
     return CommandFacts(judged(text, *allow))

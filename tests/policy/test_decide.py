@@ -2,15 +2,15 @@ from itertools import product
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
+from handrail.policy.call_facts import Action, Allow, Ask, Decision, Deny, Facts, PathFacts, tool_kind
 from handrail.policy.decide import decide
-from handrail.policy.decision import Allow, Ask, Decision, Deny
-from handrail.policy.facts import Action, Facts, PathFacts, kind_of
 from handrail.protocol.values import Mode
 from tests.policy.reading import known
 
 MODES: tuple[Mode, ...] = get_args(Mode)
-CONVERSATION = "can be allowed only in the conversation"
+CONVERSATION = "can be allowed only in a conversation"
 
 
 def word(decision: Decision) -> str:
@@ -114,7 +114,7 @@ def test_where_nobody_can_be_asked_nothing_is_asked() -> None:
         (run("auto", "make all", answerable=False), "--allow 'make all'"),
         (run("auto", "a | b", answerable=False), "command of plain words"),
         (Facts("fetch", "fetch", "auto", answerable=False), "user's own message"),
-        (Facts("ask_user", "ask", "auto", answerable=False), "say what was assumed"),
+        (Facts("ask_user", "ask", "auto", answerable=False), "say what you assumed"),
         (Facts("read", "look", "auto", path=PathFacts("p", inside=False), answerable=False), CONVERSATION),
         (Facts("read", "look", "auto", path=PathFacts("p", secret=True), answerable=False), CONVERSATION),
     ],
@@ -142,12 +142,12 @@ def test_always_ends_the_asking_and_not_the_denying() -> None:
     ],
 )
 def test_a_call_is_classified_by_what_it_does(facts: Facts, kind: str) -> None:
-    assert kind_of(facts) == kind
+    assert tool_kind(facts) == kind
 
 
 @pytest.mark.promise("POL-2")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_message_that_only_asks_writes_and_runs_nothing_in_any_mode(mode: Mode) -> None:
     found = [write(mode), run(mode), run(mode, "cat notes.txt"), run(mode, always=True)]
-    assert [word(decide(facts.changed(reads_only=True))) for facts in found] == ["mode_forbids"] * 4
-    assert word(decide(look(mode).changed(reads_only=True))) == "allow"
+    assert [word(decide(replace(facts, reads_only=True))) for facts in found] == ["mode_forbids"] * 4
+    assert word(decide(replace(look(mode), reads_only=True))) == "allow"

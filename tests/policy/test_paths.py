@@ -3,25 +3,32 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from handrail.policy.call_facts import Allow, Ask, Deny, Facts, PathFacts
 from handrail.policy.decide import decide
-from handrail.policy.decision import Allow, Ask, Deny
-from handrail.policy.facts import Facts, PathFacts
-from handrail.policy.path_names import looks_foreign, unfit, unfit_anew
-from handrail.policy.paths import TABLE
-from handrail.policy.running_files import RUNNING_FILES, runs_something
+from handrail.policy.paths import (
+    AUTORUN_FILES,
+    TABLE,
+    bad_new_name_reason,
+    bad_path_reason,
+    matches_autorun,
+    mixes_alphabets,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "paths.md"
 PLACES = {
     "outside": PathFacts("/x", inside=False),
     "git": PathFacts(".git/x", in_git=True),
     "state": PathFacts(".handrail/x", in_state=True),
+    "program": PathFacts("src/handrail/x.py", in_program=True),
     "secret": PathFacts(".env", secret=True),
     "unfit name": PathFacts("a\u200b"),
     "no file": PathFacts("src", found="folder"),
     "unfit new name": PathFacts("a?", found="nothing", missing=("a?",)),
     "double": PathFacts("a", found="nothing", missing=("a",), twin="A", twin_by="encoding"),
     "other case": PathFacts("a", found="nothing", missing=("a",), twin="A", twin_by="case"),
+    "two alphabets": PathFacts("\u0430b", found="nothing", missing=("\u0430b",)),
     "running file": PathFacts(".mcp.json"),
     "hard link": PathFacts("a", links=2),
 }
@@ -63,28 +70,28 @@ def test_a_scope_narrows_and_never_widens() -> None:
     owned = Facts("edit", "write", "auto", path=PathFacts("src/a"), scope=("src/**",))
     assert isinstance(decide(owned), Allow)
     for path in (PathFacts("a"), PathFacts(".git/x", in_git=True)):
-        assert isinstance(decide(owned.changed(path=path, scope=("src/**", ".git/**"))), Deny)
-    assert isinstance(decide(owned.changed(action="look", path=PathFacts("a"))), Allow)
+        assert isinstance(decide(replace(owned, path=path, scope=("src/**", ".git/**"))), Deny)
+    assert isinstance(decide(replace(owned, action="look", path=PathFacts("a"))), Allow)
 
 
-@pytest.mark.parametrize("pattern", RUNNING_FILES)
+@pytest.mark.parametrize("pattern", AUTORUN_FILES)
 def test_every_pattern_of_running_files_finds_something_at_any_depth_it_says(pattern: str) -> None:
     example = pattern.replace("**/", "a/b/").replace("/**", "/c").replace("*", "d")
-    assert runs_something(example), example
+    assert matches_autorun(example), example
     if pattern.startswith("**/"):
-        assert runs_something(pattern.removeprefix("**/").replace("/**", "/c").replace("*", "d").upper())
+        assert matches_autorun(pattern.removeprefix("**/").replace("/**", "/c").replace("*", "d").upper())
 
 
 @pytest.mark.parametrize("name", ["src/a b.py", "größe", "数据/データ.py", "a.b.c", "-x/y", "❤️.md", "٣.txt"])
 def test_names_that_people_use_are_fit(name: str) -> None:
-    assert unfit(name) == ""
+    assert bad_path_reason(name) == ""
 
 
 @pytest.mark.parametrize("name", ["src", "größe.py", "$id.tsx", "[id].tsx", "x~", "100%.md", "communication"])
 def test_new_names_that_people_use_are_fit(name: str) -> None:
-    assert unfit_anew([name]) == ""
+    assert bad_new_name_reason([name]) == ""
 
 
 def test_alphabets_are_mixed_only_within_a_word() -> None:
-    assert looks_foreign(["p\u0430ypal.py"])
-    assert not looks_foreign(["\u0434\u0430\u043d\u043d\u044b\u0435_v2.py"])
+    assert mixes_alphabets(["p\u0430ypal.py"])
+    assert not mixes_alphabets(["\u0434\u0430\u043d\u043d\u044b\u0435_v2.py"])

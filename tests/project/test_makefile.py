@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -80,11 +81,53 @@ def test_a_task_runs_in_a_fresh_copy_of_the_example_and_is_checked_by_its_test(p
     assert "cart" in done.stderr
 
 
-def test_without_a_task_the_conversation_opens_in_the_workspace(project: Path, tmp_path: Path) -> None:
+def test_without_task_and_terminal_the_page_of_the_workspace_is_served(project: Path, tmp_path: Path) -> None:
     shop = tmp_path / "the $hop"
     shop.mkdir()
-    assert made(project) == ([], str(project))
-    assert made(project, f"WORKSPACE={shop}") == ([], str(shop))
+    assert made(project, f"WORKSPACE={shop}") == (["serve"], str(shop))
+    assert made(project, "WORKSPACE=.") == (["serve"], str(project))
+
+
+@pytest.mark.parametrize("words", [["WORKSPACE=."], []])
+def test_without_a_task_the_conversation_opens_in_a_terminal(project: Path, words: list[str]) -> None:
+    master, slave = pty.openpty()
+    try:
+        command = ["make", "-s", "run", *words]
+        subprocess.run(
+            command, cwd=project, stdin=slave, stdout=slave, stderr=subprocess.PIPE, timeout=60, check=True
+        )
+        arguments, _ = json.loads(os.read(master, 10_000).splitlines()[-1])
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert arguments == []
+
+
+@pytest.mark.promise("WORK-12")
+def test_without_a_workspace_a_fresh_copy_is_opened_and_earlier_ones_are_kept(
+    project: Path,
+) -> None:
+    assert made(project) == (["serve"], str(project / ".try" / "cart-1"))
+    worked_on = project / ".try" / "cart-1" / "cart.py"
+    worked_on.write_text("mine\n")
+    (project / ".try" / "cart-1" / "new.py").write_text("mine too\n")
+    assert made(project, "TASK=fix it")[1] == str(project / ".try" / "cart")
+    assert made(project) == (["serve"], str(project / ".try" / "cart-2"))
+    assert made(project, "EXAMPLE=todo-js") == (["serve"], str(project / ".try" / "todo-js-1"))
+    assert worked_on.read_text() == "mine\n"
+    assert worked_on.with_name("new.py").exists()
+    fresh = (project / ".try" / "cart-2" / "cart.py").read_bytes()
+    assert fresh == (ROOT / "examples" / "cart" / "cart.py").read_bytes()
+
+
+def test_how_to_open_a_folder_of_ones_own_is_said_in_one_line(project: Path) -> None:
+    done = subprocess.run(
+        ["make", "-s", "run"], cwd=project, capture_output=True, text=True, timeout=60, check=True
+    )
+    [said] = done.stderr.splitlines()
+    assert str(project / ".try" / "cart-1") in said
+    assert "make run WORKSPACE=FOLDER" in said
+    assert str(project / ".venv" / "bin" / "handrail") in said
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import pytest
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit
 from handrail.changes.rewind import plan_rewind
-from handrail.changes.rollback import back
-from handrail.sessions.changes import changes_of
-from handrail.storage.recovery import open_log
+from handrail.changes.undo import undo_change_set
+from handrail.sessions.change_history import session_changes
+from handrail.storage.log_repair import open_log
 from handrail.workspace.files import Workspace
 from tests.changes import applying_child
 from tests.changes.applying_child import FILES, MADE, RACED, number_in, opened, text_of
@@ -69,7 +69,7 @@ def test_sets_that_are_killed_at_any_moment_are_all_old_or_all_new(in_memory: Pa
     assert acknowledged > KILLS / 4, "too little was done to prove anything"
     assert halfway > KILLS / 10, "the kills hit too few moments that matter"
     session = opened(in_memory / "log", root, "s_1")
-    statuses = Counter(change.status for change in changes_of(session.log, "s_1"))
+    statuses = Counter(change.status for change in session_changes(session.log, "s_1"))
     session.release()
     session.log.close()
     assert set(statuses) <= {"applied", "not applied"}
@@ -103,7 +103,9 @@ def test_no_update_of_two_racing_processes_and_of_a_user_is_lost(in_memory: Path
     assert set(outcomes) == {"applied", "stale_file"}, outcomes
     assert outcomes["applied"] == 2 * TIMES
     session = opened(in_memory / "log", root, "s_1")
-    made = [change for each in ("s_1", "s_2") for change in changes_of(session.log, each) if change.in_place]
+    made = [
+        change for each in ("s_1", "s_2") for change in session_changes(session.log, each) if change.in_place
+    ]
     session.release()
     session.log.close()
     for path in RACED:
@@ -200,7 +202,7 @@ def test_the_users_git_is_the_same_bytes_before_and_after(in_memory: Path) -> No
     )
     assert picture_of_git(root) == before
     plan = plan_rewind(session.log, workspace, "s_1", first.change_id).plan
-    change_set = back(plan)
+    change_set = undo_change_set(plan)
     assert change_set
     apply(session, workspace, change_set, emptied=plan.emptied)
     session.release()

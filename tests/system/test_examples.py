@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.models.embedded.files import LOCAL_MODEL
+from handrail.models.embedded.model_files import LOCAL_MODEL_VARIABLE
 from tests.interfaces.cli.program import environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -23,10 +23,10 @@ from pathlib import Path
 
 import anyio
 
-from handrail.models.embedded.fetch import fetch
-from handrail.models.embedded.files import QWEN
+from handrail.models.embedded.download import download_model
+from handrail.models.embedded.model_files import QWEN
 
-print(anyio.run(fetch, QWEN, Path(sys.argv[1]), lambda _: None))
+print(anyio.run(download_model, QWEN, Path(sys.argv[1]), lambda _: None))
 """
 
 
@@ -52,7 +52,9 @@ def alone(qwen: Path) -> Iterator[None]:
 def test_an_example_is_put_right_by_the_embedded_model(example: str, qwen: Path, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     program = Path(sys.executable).with_name("handrail")
-    task = environment(TASK="make the failing test pass", EXAMPLE=example, **{LOCAL_MODEL: str(qwen)})
+    task = environment(
+        TASK="make the failing test pass", EXAMPLE=example, **{LOCAL_MODEL_VARIABLE: str(qwen)}
+    )
     done = subprocess.run(
         [tmp_path / "examples" / "try", program],
         env=task,

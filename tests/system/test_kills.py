@@ -25,8 +25,9 @@ from handrail.protocol.events import (
     TurnFinished,
     TurnStarted,
 )
-from handrail.sessions.handle import Session
-from handrail.storage.recovery import open_log, verify
+from handrail.protocol.values import to_json
+from handrail.sessions.session import Session
+from handrail.storage.log_repair import open_log, verify
 from tests.forks import Forks, forks
 from tests.interfaces.cli.program import command, environment, run, script
 
@@ -34,7 +35,7 @@ KILLS = 200
 IN_THE_START = 15
 """So many more come while the program starts."""
 MOST_LINES = 20
-AHEAD = ("anyio._backends._asyncio", "handrail.app", "handrail.interfaces.cli.commands.run")
+AHEAD = ("anyio._backends._asyncio", "handrail.app.app", "handrail.interfaces.cli.commands.run")
 """What the program imports when it is called so."""
 DEADLINE = 60.0
 SPOKEN = "Working on it, slowly, one word after the other, so that it can be cut off anywhere."
@@ -140,7 +141,7 @@ def everything_acknowledged_is_there(acknowledged: list[dict[str, Any]], recorde
     for line in acknowledged:
         one = stored[line["seq"]]
         fields = {key: value for key, value in line.items() if key not in ("seq", "at")}
-        assert json.loads(one.event.model_dump_json()) == fields
+        assert json.loads(to_json(one.event)) == fields
 
 
 def every_effect_happened_as_the_log_says(workspace: Path, recorded: list[Recorded]) -> None:

@@ -13,11 +13,12 @@ import anyio
 import httpx2
 import pytest
 
-from handrail.models.embedded.child import Child
-from handrail.models.embedded.files import SMOLLM2
-from handrail.models.embedded.locks import try_lock
-from handrail.models.embedded.notice import Notices, Running
+from handrail.config.files import try_lock
+from handrail.models.embedded.model_files import SMOLLM2
+from handrail.models.embedded.server_files import RunningServer, ServerFiles
+from handrail.models.embedded.server_process import ServerProcess
 from handrail.protocol.events import Answered, TurnFinished
+from handrail.protocol.values import to_json
 from tests.engine.conversation import Conversation, conversation
 from tests.interfaces.cli.program import command, environment, terminal
 from tests.processes import running as processes
@@ -32,10 +33,10 @@ LONG_TASK = "Say hello. " * 400
 
 
 @pytest.fixture
-async def child(models: Path) -> AsyncIterator[Notices]:
+async def child(models: Path) -> AsyncIterator[ServerFiles]:
     """What is known of this test's child, which is stopped at the end."""
-    using = Child(SMOLLM2, models / SMOLLM2.name, models)
-    yield using.notices
+    using = ServerProcess(SMOLLM2, models / SMOLLM2.name, models)
+    yield using.files
     await using.stop()
 
 
@@ -55,7 +56,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await anyio.sleep(0.02)
 
 
-def answering(at: Running) -> bool:
+def answering(at: RunningServer) -> bool:
     """Whether the child is at work on a request."""
     headers = {"authorization": f"Bearer {at.key}"}
     slots = httpx2.get(f"{at.url}/slots", headers=headers, timeout=DEADLINE).json()
@@ -90,29 +91,29 @@ async def turn(talk: Conversation, words: str) -> Answered:
     return answered
 
 
-def kill(child: Notices) -> None:
+def kill(child: ServerFiles) -> None:
     for pid in processes(str(child.folder)):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-async def killed_in_the_load(child: Notices, workspace: Path) -> list[str]:
+async def killed_in_the_load(child: ServerFiles, workspace: Path) -> list[str]:
     """What the program tells of it; one that has loaded before the kill came answers, and is not counted."""
     for _ in range(ATTEMPTS):
         process = run(workspace, "Say hello.")
-        await until(child.lives)
+        await until(child.is_running)
         kill(child)
         told = [event.get("detail") or event.get("message", "") for event in events(process)]
         if process.returncode == 1:
             return told
         kill(child)
-        await until(lambda: not child.lives())
+        await until(lambda: not child.is_running())
     raise AssertionError("no kill came in the load")
 
 
 @pytest.mark.promise("EMB-15")
 async def test_how_far_the_model_is_can_be_followed_and_is_not_in_the_log(
-    child: Notices, tmp_path: Path
+    child: ServerFiles, tmp_path: Path
 ) -> None:
     async with conversation(tmp_path, None, settings=BRIEF, model=MODEL, answerable=False) as talk:
         await turn(talk, "Say hello. " * 150)
@@ -120,16 +121,18 @@ async def test_how_far_the_model_is_can_be_followed_and_is_not_in_the_log(
         assert f"loading {SMOLLM2.model}" in words
         assert any(text.startswith("reading the prompt  128/") for text in words)
         assert words[-1] == "answering"
-        stored = "".join(one.event.model_dump_json() for one in talk.seen)
+        stored = "".join(to_json(one.event) for one in talk.seen)
         assert "reading the prompt" not in stored
         assert talk.app.log.partials(f"session:{talk.id}") == []
 
 
 @pytest.mark.promise("EMB-16")
-async def test_what_was_read_while_the_user_typed_is_not_read_again(child: Notices, tmp_path: Path) -> None:
+async def test_what_was_read_while_the_user_typed_is_not_read_again(
+    child: ServerFiles, tmp_path: Path
+) -> None:
     async with conversation(tmp_path, None, settings=BRIEF, model=MODEL, answerable=False) as talk:
         before = talk.app.last_seq(talk.id)
-        await talk.app.turns.warm(None)
+        await talk.app.turn_factory.warm(None)
         assert talk.app.last_seq(talk.id) == before
         first = await turn(talk, "Say hello.")
         assert first.usage.cache_read_tokens > 100
@@ -141,18 +144,20 @@ async def test_what_was_read_while_the_user_typed_is_not_read_again(child: Notic
 
 @pytest.mark.promise("EMB-16")
 async def test_a_message_while_the_model_gets_ready_is_answered_and_nothing_else_is_on_record(
-    child: Notices, tmp_path: Path
+    child: ServerFiles, tmp_path: Path
 ) -> None:
     async with conversation(tmp_path, None, settings=BRIEF, model=MODEL, answerable=False) as talk:
         talk.app.warm()
-        await until(child.lives)
+        await until(child.is_running)
         await turn(talk, "Say hello.")
         assert talk.types.count("request_started") == 1
         assert "request_failed" not in talk.types
 
 
 @pytest.mark.promise("EMB-16")
-async def test_who_leaves_at_once_leaves_nobody_waiting_for_the_model(child: Notices, tmp_path: Path) -> None:
+async def test_who_leaves_at_once_leaves_nobody_waiting_for_the_model(
+    child: ServerFiles, tmp_path: Path
+) -> None:
     with terminal("--model", MODEL, cwd=tmp_path) as talk:
         talk.expect("> ")
         talk.type("\x04")
@@ -166,7 +171,7 @@ async def test_who_leaves_at_once_leaves_nobody_waiting_for_the_model(child: Not
 
 @pytest.mark.promise("EMB-17")
 async def test_killed_in_an_answer_the_next_start_answers_from_the_same_child(
-    child: Notices, tmp_path: Path
+    child: ServerFiles, tmp_path: Path
 ) -> None:
     settings(BRIEF)
     process = run(tmp_path, LONG_TASK)
@@ -184,7 +189,7 @@ async def test_killed_in_an_answer_the_next_start_answers_from_the_same_child(
 
 @pytest.mark.promise("EMB-17")
 async def test_when_the_child_is_killed_in_an_answer_the_question_is_asked_again(
-    child: Notices, tmp_path: Path
+    child: ServerFiles, tmp_path: Path
 ) -> None:
     settings(BRIEF)
     process = run(tmp_path, LONG_TASK)
@@ -201,7 +206,7 @@ async def test_when_the_child_is_killed_in_an_answer_the_question_is_asked_again
 
 @pytest.mark.promise("EMB-17")
 async def test_when_the_child_is_killed_in_the_load_that_is_told_and_the_next_start_answers(
-    child: Notices, tmp_path: Path
+    child: ServerFiles, tmp_path: Path
 ) -> None:
     settings(BRIEF)
     told = await killed_in_the_load(child, tmp_path)

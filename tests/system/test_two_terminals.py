@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail.config.places import find_places, workspace_folder
-from handrail.storage.recovery import open_log, verify
+from handrail.storage.log_repair import open_log, verify
 from tests.interfaces.cli.program import script, terminal
 
 ENTER = "\r"
@@ -34,7 +34,7 @@ def test_second_terminal_follows_speaks_and_takes_over_once_when_the_holder_is_k
             terminal("resume", "--model", model, cwd=workspace) as third,
         ):
             for follower in (second, third):
-                follower.expect("another process holds this session")
+                follower.expect("another process runs this session")
             second.type("two" + ENTER)
             for one in (holder, second, third):
                 one.expect("Second answer.")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from handrail.config.hooks import Hook
+from handrail.config.settings import Hook, LessonSettings
 from handrail.protocol.events import (
     Answered,
     ApprovalAnswered,
@@ -20,15 +20,15 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import Mode, ToolCall
-from handrail.sessions.handle import Session, recorded
-from handrail.storage.recovery import open_log
-from handrail.tools.gate import Gate
-from handrail.tools.hooks import Hooks
+from handrail.sessions.session import Session, event_from_row
+from handrail.storage.log_repair import open_log
+from handrail.tools.gate.gate import Gate
+from handrail.tools.gate.hooks import Hooks
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.files import Workspace
-from handrail.workspace.intents.intent_file import IntentFile
+from handrail.workspace.intents_file import IntentFile
 
 Word = Literal["once", "always", "allow", "reject", "nobody", "cancelled"]
 
@@ -104,12 +104,14 @@ class Bench:
         return found
 
     def events(self) -> list[Event]:
-        return [recorded(row).event for row in self.session.log.read(self.session.stream)]
+        return [event_from_row(row).event for row in self.session.log.read(self.session.stream)]
 
     def types(self, last: int) -> list[str]:
         return [str(event.type) for event in self.events()][-last:]
 
     def close(self) -> None:
+        self.tools.run_tool.close()
+        self.tools.run_tool._sandbox.close()
         self.session.release()
         self.session.log.close()
 
@@ -132,25 +134,30 @@ def open_bench(
     *,
     text: str = "hello",
     allow: tuple[str, ...] = (),
+    deny: tuple[str, ...] = (),
+    readable_secrets: tuple[str, ...] = (),
     answerable: bool = True,
     secrets: Secrets = NO_SECRETS,
     sandbox: Sandbox | None = None,
     keep_entry: Callable[[str], None] = lambda _entry: None,
     hooks: Sequence[Hook] = (),
+    workspace_type: type[Workspace] = Workspace,
+    lessons: LessonSettings | None = None,
 ) -> Bench:
     """A workspace `folder/work`, a log beside it, and a gate between the two."""
     root = folder / "work"
     root.mkdir(exist_ok=True)
     session = open_session(folder / "log", root, mode, text)
-    workspace = Workspace(root, state_folders=(folder / "log",))
+    workspace = workspace_type(root, state_folders=(folder / "log",))
     user = User(session)
-    tools = Toolbox(sandbox, IntentFile(workspace))
+    tools = Toolbox(sandbox, IntentFile(workspace), lessons, readable_secrets)
     gate = Gate(
         session,
         workspace,
         tools,
         user,
         allow=allow,
+        deny=deny,
         answerable=answerable,
         secrets=secrets,
         keep_entry=keep_entry,

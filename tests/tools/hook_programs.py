@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from handrail.config.hooks import Hook, HookSettings
+from handrail.config.settings import Hook, HookSettings
 from handrail.protocol.values import HookPoint
 
 START = "import json, os, sys\nasked = json.load(sys.stdin)\ndef say(**said): print(json.dumps(said))\n"

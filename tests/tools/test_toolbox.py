@@ -20,7 +20,8 @@ def test_a_model_is_told_of_the_tools_in_few_bytes_and_always_the_same() -> None
 
 def test_modes_that_only_read_are_not_offered_tools_that_write() -> None:
     names = [spec.name for spec in Toolbox().specs("explore")]
-    assert names == ["read", "list", "glob", "search", "run", "background", "fetch", "todos", "ask_user"]
+    looks = ["read", "list", "glob", "search", "run", "background", "fetch"]
+    assert names == [*looks, "todos", "ask_user", "next_steps"]
 
 
 def test_the_schema_names_what_is_required() -> None:

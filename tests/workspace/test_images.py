@@ -78,7 +78,7 @@ def test_a_huge_picture_is_refused_unread(tmp_path: Path) -> None:
     with (tmp_path / "x.png").open("wb") as file:
         file.write(png())
         file.truncate(10_000_000_000)
-    with pytest.raises(PathProblem, match=r"10,000,000,000 bytes; a picture may have") as raised:
+    with pytest.raises(PathProblem, match=r"10,000,000,000 bytes; the limit for images") as raised:
         Workspace(tmp_path).image("x.png")
     assert raised.value.reason == "too_large"
 

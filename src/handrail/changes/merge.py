@@ -1,16 +1,16 @@
-"""Three versions of a text made one: what two sides changed of a common base, line by line."""
+"""Three-way merge of texts, line by line."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-MOST_LINES = 20_000
-"""Comparing longer texts would take longer than anybody waits."""
+from handrail.changes.diff import changed_span
+
+MAX_LINES = 20_000
+"""Comparing longer texts would take too long."""
 
 
 class Clash(NamedTuple):
-    """Lines that both sides changed, each in its own way."""
-
     line: int
     """Where they begin in `ours`, from 1."""
     base: bytes
@@ -20,7 +20,7 @@ class Clash(NamedTuple):
 
 class Merged(NamedTuple):
     data: bytes
-    """All that could be made one; where there are clashes, with `ours` in their place."""
+    """The merged text, with `ours` where there are clashes."""
     clashes: tuple[Clash, ...]
 
 
@@ -36,7 +36,7 @@ class Region(NamedTuple):
 def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged | None:
     """The text with the changes of both sides; None where they cannot be compared by lines."""
     texts = [_lines(text) for text in (base, ours, theirs)]
-    if any(b"\0" in text for text in (base, ours, theirs)) or max(map(len, texts)) > MOST_LINES:
+    if any(b"\0" in text for text in (base, ours, theirs)) or max(map(len, texts)) > MAX_LINES:
         return None
     return _merge(*texts)
 
@@ -67,7 +67,7 @@ def _merge(base: list[bytes], ours: list[bytes], theirs: list[bytes]) -> Merged:
 def _side(
     regions: Sequence[Region], start: int, end: int, base: Sequence[bytes], side: Sequence[bytes]
 ) -> list[bytes]:
-    """What lines `start` to `end` of the base are on one side."""
+    """What lines `start` to `end` of the base became on one side."""
     lines: list[bytes] = []
     at = start
     for region in regions:
@@ -79,15 +79,12 @@ def _side(
 def _overlaps(
     ours: list[Region], theirs: list[Region]
 ) -> Iterator[tuple[tuple[Region, ...], tuple[Region, ...]]]:
-    """Changes of both sides in order, those that touch one another together."""
-    waiting = sorted(
-        [(region, 0) for region in ours] + [(region, 1) for region in theirs],
-        key=lambda item: (item[0].start, item[0].end),
-    )
+    """Changes of both sides in order, those that touch one another grouped."""
+    both = [(region, 0) for region in ours] + [(region, 1) for region in theirs]
     group: tuple[list[Region], list[Region]] = ([], [])
     end = -1
-    for region, side in waiting:
-        # Touching counts: two insertions at one place have no order that anybody could know.
+    for region, side in sorted(both, key=lambda item: (item[0].start, item[0].end)):
+        # Touching counts: two insertions at one place have no known order.
         if end >= 0 and region.start > end:
             yield tuple(group[0]), tuple(group[1])
             group = ([], [])
@@ -98,16 +95,8 @@ def _overlaps(
 
 
 def _changed(base: list[bytes], side: list[bytes]) -> list[Region]:
-    """Where one side differs from the base; what both have at both ends is not looked at again."""
-    head = 0
-    while head < min(len(base), len(side)) and base[head] == side[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(base), len(side)) - head and base[-1 - tail] == side[-1 - tail]:
-        tail += 1
-    matcher = SequenceMatcher(
-        isjunk=None, a=base[head : len(base) - tail], b=side[head : len(side) - tail], autojunk=False
-    )
+    head, end_base, end_side = changed_span(base, side)
+    matcher = SequenceMatcher(isjunk=None, a=base[head:end_base], b=side[head:end_side], autojunk=False)
     return [
         Region(start + head, end + head, first + head, last + head)
         for tag, start, end, first, last in matcher.get_opcodes()
@@ -116,5 +105,5 @@ def _changed(base: list[bytes], side: list[bytes]) -> list[Region]:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    lines = text.split(b"\n")
-    return [*(line + b"\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]
+    *lines, last = text.split(b"\n")
+    return [*(line + b"\n" for line in lines), *([last] if last else [])]

@@ -1,1 +1,1 @@
-"""Where Handrail keeps things, and what it was told: places, layered settings, credentials."""
+"""Configuration: where files are, layered settings, credentials."""

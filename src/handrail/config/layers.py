@@ -1,31 +1,30 @@
-"""Settings in layers: defaults, the user's file, the workspace's file, the environment, flags."""
+"""Load settings from defaults, user file, workspace file, environment and flags."""
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from handrail.config.hooks import Hook
-from handrail.config.narrowing import why_not
+from msgspec.structs import fields
+
 from handrail.config.places import WORKSPACE_SETTINGS, Places
-from handrail.config.settings import Settings, keys
+from handrail.config.settings import Hook, Settings, setting_keys
 from handrail.config.toml_file import TomlFile, parse_toml, read_toml
-from handrail.config.trust import Brought, brought_by, trusted_before
-from handrail.config.validation import check, from_text, nested
+from handrail.config.trust import WorkspaceFile, files_needing_trust, trusted_hashes, why_not_allowed
+from handrail.config.validation import nested, parse_value, setting_problems, validate
 from handrail.protocol.errors import ConfigProblem, UsageProblem
-from handrail.protocol.record import Record
 from handrail.protocol.values import Value
 
 Layer = Literal["default", "user", "workspace", "environment", "flag"]
-
-ADD_UP = ("commands.allow", "commands.deny")
-ONLY_IN_FILES = "hooks"
-"""They run in the folder of the file that names them."""
+TrustState = Literal["none", "trusted", "changed"]
+ADDITIVE_KEYS = ("commands.allow", "commands.deny", "commands.readable_secrets", "checks.commands")
+HOOKS_KEY = "hooks"
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
 
-class Source(Record):
+class Source(Value):
     """Where a setting was set; `place` is `FILE:LINE` or the variable's name."""
 
     layer: Layer
@@ -35,34 +34,30 @@ class Source(Record):
         return self.place or self.layer
 
 
-class Ignored(Record):
-    """What a workspace's file says and a workspace may not say."""
+class IgnoredSetting(Value):
+    """A setting in a workspace's file that a workspace may not set."""
 
     key: str
     file: str
     """`FILE:LINE`."""
     why: str
     value: str = ""
-    """What it says, for a person."""
+    """As a person reads it."""
 
 
-class LoadedSettings(Record):
-    """All settings, and where each was set."""
-
+class LoadedSettings(Value):
     settings: Settings
     sources: dict[str, tuple[Source, ...]]
-    """Of every key; of lists that add up all that added to them."""
-    ignored: tuple[Ignored, ...] = ()
-    brought: tuple[Brought, ...] = ()
-    """What the workspace brings that needs trust, as it was when this was loaded."""
-    trust: Literal["none", "trusted", "changed"] = "none"
-    """Whether the user trusted what was brought, as it is now or as it was before."""
-
+    """For every key. Lists that add up have several sources."""
+    ignored: tuple[IgnoredSetting, ...] = ()
+    workspace_files: tuple[WorkspaceFile, ...] = ()
+    """Files of the workspace that need trust, as they were when this was loaded."""
+    trust: TrustState = "none"
+    """Whether the user trusted these files; `changed`: an earlier version of them."""
     hooks: tuple[Hook, ...] = ()
-    """Those that count, in the order in which they run."""
+    """The hooks in force, in the order in which they run."""
 
     def layer(self, key: str) -> Layer:
-        """Which layer had the last word on a key."""
         return self.sources[key][-1].layer
 
 
@@ -72,7 +67,7 @@ class ShownSetting(NamedTuple):
     where: str
 
 
-class _Said(NamedTuple):
+class _Entry(NamedTuple):
     key: str
     value: Any
     source: Source
@@ -88,49 +83,82 @@ def load_settings(
 ) -> LoadedSettings:
     """All settings and where each comes from. `flags` is {key: value or text}; raises ConfigProblem.
 
-    `trusted` lets the workspace's settings count this once, whether or not the user has trusted them before.
+    `trusted` accepts the workspace's settings this once, whether or not the user has trusted them before.
     """
     defaults = Settings()
-    values = {key: _value(defaults, key) for key in keys()}
+    values = {key: _value(defaults, key) for key in setting_keys()}
     sources: dict[str, tuple[Source, ...]] = {key: (Source(layer="default"),) for key in values}
-    ignored: list[Ignored] = []
+    ignored: list[IgnoredSetting] = []
     hooks: list[Hook] = []
-    brought = brought_by(workspace) if workspace else ()
-    standing = _standing(places, workspace, brought)
-    trusted = trusted or standing == "trusted"
-    for said in (
+    workspace_files = files_needing_trust(workspace) if workspace else ()
+    before = trusted_hashes(places, workspace) if workspace and workspace_files else {}
+    unchanged = all(before.get(each.name) == each.sha256 for each in workspace_files)
+    trust: TrustState = "none" if not before else "trusted" if unchanged else "changed"
+    for entry in (
         *_in_file(read_toml(places.settings), "user"),
-        *_in_file(_settings_of(workspace, brought), "workspace"),
+        *_in_file(_workspace_settings(workspace, workspace_files), "workspace"),
         *_in_environment(environ),
         *_in_flags(flags),
     ):
-        if said.source.layer == "workspace" and not trusted:
-            why = why_not(said.key, said.value, values.get(said.key))
-            if why:
-                ignored.append(Ignored(said.key, said.source.place, why, _shown(said.value)))
-                continue
-        if said.key == ONLY_IN_FILES:
-            hooks += _hooks(said, places, workspace, brought)
-            values[said.key] += said.value
-            sources[said.key] = (*(s for s in sources[said.key] if s.layer != "default"), said.source)
-        elif said.key in ADD_UP:
-            new = tuple(entry for entry in said.value if entry not in values[said.key])
-            values[said.key] += new
-            sources[said.key] = (*(s for s in sources[said.key] if s.layer != "default"), said.source)
+        key, value, source = entry
+        is_untrusted = source.layer == "workspace" and not trusted and trust != "trusted"
+        if is_untrusted and (why := why_not_allowed(key, value, values.get(key))):
+            shown = json.dumps(_plain(value), ensure_ascii=False)
+            ignored.append(IgnoredSetting(key, source.place, why, shown))
+            continue
+        earlier = tuple(each for each in sources.get(key, ()) if each.layer != "default")
+        if key == HOOKS_KEY:
+            hooks += _hooks(entry, places, workspace, workspace_files)
+            values[key] += value
+        elif key in ADDITIVE_KEYS:
+            values[key] += tuple(each for each in value if each not in values[key])
         else:
-            values[said.key] = said.value
-            sources[said.key] = (said.source,)
-    settings = check(_tree(values), ".".join)
-    return LoadedSettings(settings, sources, tuple(ignored), brought, standing, tuple(hooks))
+            values[key], earlier = value, ()
+        sources[key] = (*earlier, source)
+    settings = validate(_tree(values), ".".join)
+    return LoadedSettings(settings, sources, tuple(ignored), workspace_files, trust, tuple(hooks))
+
+
+class CheckedSettings(NamedTuple):
+    files: list[Path]
+    """The files that were checked."""
+    problems: list[str]
+    notes: list[str]
+    """What is right and has no effect, because the workspace is not trusted."""
+
+
+def check_settings(
+    places: Places, workspace: Path, *, environ: Mapping[str, str], file: Path | None = None
+) -> CheckedSettings:
+    """Everything that is wrong in the settings files and the environment, or in `file` alone."""
+    paths = [file] if file else [places.settings, workspace / WORKSPACE_SETTINGS]
+    files, problems = list[Path](), list[str]()
+    for path in paths:
+        try:
+            found = read_toml(path)
+        except ConfigProblem as problem:
+            files.append(path)
+            problems.append(str(problem))
+        else:
+            files += [path] if found else []
+            problems += setting_problems(found.data, found.place) if found else []
+    if file or problems:
+        return CheckedSettings(files, problems, [])
+    try:  # what only shows when all layers come together
+        loaded = load_settings(places, workspace, environ=environ)
+    except ConfigProblem as problem:
+        return CheckedSettings(files, [str(problem)], [])
+    notes = [f"{each.file}: {each.key} is ignored: {each.why}" for each in loaded.ignored]
+    return CheckedSettings(files, [], notes)
 
 
 def default_settings() -> LoadedSettings:
-    """What holds where nothing is set, for when what is set cannot be read."""
-    return LoadedSettings(settings=Settings(), sources={key: (Source(layer="default"),) for key in keys()})
+    """The defaults alone, for when the settings cannot be read."""
+    return LoadedSettings(Settings(), {key: (Source("default"),) for key in setting_keys()})
 
 
 def shown_settings(loaded: LoadedSettings) -> list[ShownSetting]:
-    """Every setting, its value and where it was set, for a person; values of headers are left out."""
+    """Every setting with its value and where it was set, for a person; values of headers are hidden."""
     rows = []
     for key, sources in loaded.sources.items():
         where = ", ".join(str(source) for source in sources)
@@ -138,69 +166,54 @@ def shown_settings(loaded: LoadedSettings) -> list[ShownSetting]:
             rows.append(ShownSetting(key, _plain(_value(loaded.settings, key)), where))
             continue
         name = key.removeprefix("connections.")
-        said = loaded.settings.connections[name].model_dump(exclude_unset=True)
-        for field, value in said.items():
-            shown = dict.fromkeys(value, "...") if field == "headers" else value
+        for field, value in loaded.settings.connections[name].set_fields.items():
+            shown = dict.fromkeys(value, "...") if field == "headers" else _plain(value)
             rows.append(ShownSetting(f"{key}.{field}", shown, where))
     return rows
 
 
-def variable(key: str) -> str:
-    """The environment variable that sets a key."""
+def env_variable(key: str) -> str:
     return "HANDRAIL_MODEL" if key == "models.main" else "HANDRAIL_" + key.upper().replace(".", "_")
 
 
-def _standing(
-    places: Places, workspace: Path | None, brought: tuple[Brought, ...]
-) -> Literal["none", "trusted", "changed"]:
-    before = trusted_before(places, workspace) if workspace and brought else {}
-    if not before:
-        return "none"
-    return "trusted" if all(before.get(each.name) == each.sha256 for each in brought) else "changed"
-
-
-def _settings_of(workspace: Path | None, brought: tuple[Brought, ...]) -> TomlFile | None:
-    """The workspace's settings, from the very bytes whose hash was looked at."""
-    found = next((each.data for each in brought if each.name == WORKSPACE_SETTINGS.as_posix()), None)
+def _workspace_settings(workspace: Path | None, files: tuple[WorkspaceFile, ...]) -> TomlFile | None:
+    """The workspace's settings, from exactly the bytes whose hash was checked."""
+    found = next((each.data for each in files if each.name == WORKSPACE_SETTINGS.as_posix()), None)
     return parse_toml(workspace / WORKSPACE_SETTINGS, found) if workspace and found is not None else None
 
 
-def _shown(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False)
-
-
 def _plain(value: Any) -> Any:
-    """What was written, without the values that settings make of it."""
+    """The value as it was written, without defaults."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
-    return value.model_dump(mode="json", exclude_unset=True) if isinstance(value, Value) else value
+    if not isinstance(value, Value):
+        return value
+    found = ((each, getattr(value, each.name)) for each in fields(value))
+    return {each.name: one for each, one in found if one != each.default}
 
 
 def _hooks(
-    said: _Said, places: Places, workspace: Path | None, brought: tuple[Brought, ...]
+    entry: _Entry, places: Places, workspace: Path | None, workspace_files: tuple[WorkspaceFile, ...]
 ) -> Iterable[Hook]:
-    """The hooks of one file, with what was read of the workspace when that was looked at."""
+    """The hooks of one file, with the hashes of the workspace's files as they were checked."""
     folder, files = places.settings.parent, dict[str, str]()
-    if workspace and said.source.layer == "workspace":
+    if workspace and entry.source.layer == "workspace":
         folder = workspace / WORKSPACE_SETTINGS.parent
-        files = {each.name: each.sha256 for each in brought}
-    return (Hook(settings, folder, said.source.place, files) for settings in said.value)
+        files = {each.name: each.sha256 for each in workspace_files}
+    return (Hook(settings, folder, entry.source.place, files) for settings in entry.value)
 
 
-def _in_file(file: TomlFile | None, layer: Layer) -> Iterable[_Said]:
+def _in_file(file: TomlFile | None, layer: Layer) -> Iterable[_Entry]:
     if file is None:
         return
-    said = check(file.data, file.place)
-    for number, hook in enumerate(said.hooks):
-        place = file.place((ONLY_IN_FILES, str(number)))
-        yield _Said(ONLY_IN_FILES, (hook,), Source(layer=layer, place=place))
-    for key in keys():
-        if _is_written(file, key) and key != ONLY_IN_FILES:
-            place = file.place(tuple(key.split(".")))
-            yield _Said(key, _value(said, key), Source(layer=layer, place=place))
-    for name, connection in said.connections.items():
-        place = file.place(("connections", name))
-        yield _Said(f"connections.{name}", connection, Source(layer=layer, place=place))
+    settings = validate(file.data, file.place)
+    for number, hook in enumerate(settings.hooks):
+        yield _Entry(HOOKS_KEY, (hook,), Source(layer, file.place((HOOKS_KEY, str(number)))))
+    for key in setting_keys():
+        if _is_written(file, key) and key != HOOKS_KEY:
+            yield _Entry(key, _value(settings, key), Source(layer, file.place(tuple(key.split(".")))))
+    for name, connection in settings.connections.items():
+        yield _Entry(f"connections.{name}", connection, Source(layer, file.place(("connections", name))))
 
 
 def _is_written(file: TomlFile, key: str) -> bool:
@@ -212,40 +225,34 @@ def _is_written(file: TomlFile, key: str) -> bool:
     return True
 
 
-def _in_environment(environ: Mapping[str, str]) -> Iterable[_Said]:
+def _in_environment(environ: Mapping[str, str]) -> Iterable[_Entry]:
     if environ.get("NO_COLOR"):
-        yield _Said("display.color", "never", Source(layer="environment", place="NO_COLOR"))
-    for key in keys():
-        name = variable(key)
+        yield _Entry("display.color", "never", Source(layer="environment", place="NO_COLOR"))
+    for key in setting_keys():
+        name = env_variable(key)
         text = environ.get(name)
-        if text and key == ONLY_IN_FILES:
-            raise ConfigProblem(f"{name} is not read: hooks are written into a settings file.")
+        if text and key == HOOKS_KEY:
+            raise ConfigProblem(f"{name} has no effect: write hooks into a settings file.")
         if text:
-            yield _Said(key, from_text(key, text, name), Source(layer="environment", place=name))
+            yield _Entry(key, parse_value(key, text, name), Source(layer="environment", place=name))
 
 
-def _in_flags(flags: Mapping[str, Any]) -> Iterable[_Said]:
-    for key, given in flags.items():
-        if key.startswith("connections") or key == ONLY_IN_FILES:
+def _in_flags(flags: Mapping[str, Any]) -> Iterable[_Entry]:
+    for key, flag in flags.items():
+        if key.startswith("connections") or key == HOOKS_KEY:
             raise UsageProblem(f"{key} cannot be given as a flag; write it into the settings file.")
-        value = from_text(key, given) if isinstance(given, str) else given
-        said = check(nested({key: value}), lambda _: "")
-        yield _Said(key, _value(said, key), Source(layer="flag"))
+        value = parse_value(key, flag) if isinstance(flag, str) else flag
+        settings = validate(nested({key: value}), lambda _: "")
+        yield _Entry(key, _value(settings, key), Source("flag"))
 
 
 def _value(settings: Settings, key: str) -> Any:
-    inner: Any = settings
-    for part in key.split("."):
-        inner = getattr(inner, part)
-    return inner
+    return reduce(getattr, key.split("."), settings)
 
 
 def _tree(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by key as one document. A connection is taken whole, so that no layer can bend another's."""
-    plain = {key: value for key, value in values.items() if not key.startswith("connections.")}
-    connections = {
-        key.removeprefix("connections."): value
-        for key, value in values.items()
-        if key.startswith("connections.")
-    }
-    return {**nested(plain), "connections": connections}
+    """Values by key as one document. A connection stays whole, so no layer can alter another's."""
+    prefix = "connections."
+    plain = {key: value for key, value in values.items() if not key.startswith(prefix)}
+    whole = {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+    return {**nested(plain), "connections": whole}

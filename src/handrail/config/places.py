@@ -1,8 +1,9 @@
-"""Where Handrail keeps things on this machine."""
+"""Where Handrail keeps the user's data, settings and keys on this machine."""
 
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +11,11 @@ from typing import NamedTuple
 from handrail.protocol.errors import ConfigProblem
 
 WORKSPACE_SETTINGS = Path(".handrail", "config.toml")
-"""Settings that come with a folder, below it. They may only narrow."""
+"""Below the workspace. These settings may only narrow permissions."""
 
 
 class Places(NamedTuple):
-    """The user's own files. Nothing here exists until something is kept in it."""
+    """The user's own files and folders; they may not exist yet."""
 
     data: Path
     settings: Path
@@ -24,7 +25,8 @@ class Places(NamedTuple):
 def find_places(environ: Mapping[str, str]) -> Places:
     """Where the user's data and settings are: below `HANDRAIL_HOME`, or where XDG says."""
     if chosen := environ.get("HANDRAIL_HOME"):
-        data = settings = Path(os.path.abspath(_with_home(chosen, environ)))
+        folder = _home(environ) / chosen[2:] if chosen.startswith("~/") else chosen
+        data = settings = Path(os.path.abspath(folder))
     else:
         data = _xdg("XDG_DATA_HOME", ".local/share", environ) / "handrail"
         settings = _xdg("XDG_CONFIG_HOME", ".config", environ) / "handrail"
@@ -32,20 +34,42 @@ def find_places(environ: Mapping[str, str]) -> Places:
 
 
 def workspace_folder(places: Places, workspace: Path) -> Path:
-    """The folder for what is kept about a workspace, made if need be; the same for every path to it."""
+    """The folder for Handrail's data about a workspace, created if needed; the same for every path to it."""
     return make_private(workspace_path(places, workspace))
 
 
 def workspace_path(places: Places, workspace: Path) -> Path:
-    """Where that folder is, whether or not it was made."""
+    """Where that folder is, whether or not it exists."""
     real = workspace.resolve()
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:12]
     name = re.sub(r"[^\w.-]", "_", real.name)[:40] or "root"
     return places.data / "workspaces" / f"{name}-{digest}"
 
 
+PACKAGE = Path(__file__).parents[1]
+
+
+def program_paths(workspace: Path) -> tuple[Path, ...]:
+    """Where the running Handrail is: package, interpreter, libraries, `rg` and `shfmt`; links not resolved.
+
+    Only what lies in the workspace, or has the workspace in it.
+    """
+    prefixes = [Path(sys.prefix), Path(sys.base_prefix)]
+    bin_folder = Path(sys.executable).parent
+    imported = [Path(each) for each in sys.path if os.path.isabs(each) and os.path.isdir(each)]
+    found: list[Path] = []
+    for path in (PACKAGE, bin_folder, Path(sys.prefix, "pyvenv.cfg"), *prefixes, *imported):
+        inside = any(each != workspace and each.is_relative_to(workspace) for each in (path, path.resolve()))
+        # A workspace may be in a folder from which programs are run or imported, or be a virtual environment.
+        libraries = path in imported and any(path != each and path.is_relative_to(each) for each in prefixes)
+        above = workspace.is_relative_to(path.resolve()) and (path == PACKAGE or libraries)
+        if inside or above:
+            found.append(path)
+    return tuple(dict.fromkeys(found))
+
+
 def make_private(folder: Path) -> Path:
-    """The folder, made with its missing parents so that only the user can look inside."""
+    """The folder, created with its missing parents so that only the user can look inside."""
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         for parent in reversed(missing):
@@ -54,7 +78,7 @@ def make_private(folder: Path) -> Path:
             raise NotADirectoryError(f"{folder} is a file")
     except OSError as error:
         raise ConfigProblem(
-            f"Handrail cannot make its folder {folder} ({error.strerror or error}). "
+            f"Handrail cannot create its folder {folder} ({error.strerror or error}). "
             "Make it writable, or set HANDRAIL_HOME to a folder that is."
         ) from error
     return folder
@@ -62,12 +86,8 @@ def make_private(folder: Path) -> Path:
 
 def _xdg(variable: str, usual: str, environ: Mapping[str, str]) -> Path:
     chosen = environ.get(variable, "")
-    # The XDG rules say that a relative path is to be ignored.
+    # The XDG specification says to ignore relative paths.
     return Path(chosen) if os.path.isabs(chosen) else _home(environ) / usual
-
-
-def _with_home(path: str, environ: Mapping[str, str]) -> Path:
-    return _home(environ) / path[2:] if path.startswith("~/") else Path(path)
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -76,6 +96,4 @@ def _home(environ: Mapping[str, str]) -> Path:
     try:
         return Path.home()
     except RuntimeError as error:
-        raise ConfigProblem(
-            "There is no home folder for this user. Set HANDRAIL_HOME to a folder."
-        ) from error
+        raise ConfigProblem("This user has no home folder. Set HANDRAIL_HOME to a folder.") from error

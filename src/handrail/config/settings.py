@@ -1,35 +1,122 @@
-"""What can be set, and what holds where nothing is set."""
+"""Every setting with its type and default: models, connections, limits, commands, checks, hooks."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.structs import asdict, fields
 
-from handrail.config.command_entries import WrittenEntry
-from handrail.config.connections import ConnectionSettings
-from handrail.config.hooks import HookSettings
-from handrail.protocol.values import Mode, Value
+from handrail.config.toml_file import parse_toml
+from handrail.protocol.errors import ConfigProblem
+from handrail.protocol.problems import WrongField
+from handrail.protocol.values import AllowedCommand, HookPoint, Mode, Value
 
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Wire = Literal["openai", "anthropic"]
+Usd = Annotated[float, Meta(ge=0)]
+TOOL_POINTS = ("before_tool", "after_tool")
+Argument = Annotated[str, Meta(pattern=r"^[^\x00]+$")]
+FINITE = sys.float_info.max
+WrittenEntry = Annotated[str, Meta(min_length=1, pattern=r"\S")] | AllowedCommand
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0, le=FINITE)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
 
 
-def section() -> Any:
-    """A section at its defaults, made by the model around it: for one made by itself pydantic builds more."""
-    return Field(default_factory=dict, validate_default=True)
+class PriceSettings(Value):
+    """USD per million tokens; overrides the bundled price list."""
+
+    input: Usd
+    output: Usd
+    cache_read: Usd | None = None
+    cache_write: Usd | None = None
+
+
+class ConnectionSettings(Value):
+    """One connection. With the name of a built-in one, it changes only the fields that are set."""
+
+    protocol: Wire | UnsetType = UNSET
+    base_url: str | UnsetType = UNSET
+    """Everything before `/chat/completions` or `/v1/messages`, such as `https://host/v1`."""
+    key_env: tuple[str, ...] | UnsetType = UNSET
+    """Environment variables that may hold the key, first match wins. The key itself is never a setting."""
+    key_header: str | UnsetType = UNSET
+    """The header that carries the key; empty: what the protocol uses (Azure wants `api-key`)."""
+    headers: dict[str, str] | UnsetType = UNSET
+    query: dict[str, str] | UnsetType = UNSET
+    """Added to every address, such as Azure's `api-version`."""
+    context_window: Annotated[int, Meta(ge=1024)] | UnsetType = UNSET
+    price: PriceSettings | UnsetType = UNSET
+    native_tools: bool | UnsetType = UNSET
+    """False: tools are described in the prompt and calls are read from the text."""
+    images: bool | UnsetType = UNSET
+    schema_output: bool | UnsetType = UNSET
+    effort: bool | UnsetType = UNSET
+    """Whether this server's models accept an effort; it is sent only if that is known or set here."""
+    output_limit: Literal["max_tokens", "max_completion_tokens"] | UnsetType = UNSET
+    """This server's name for the limit on output tokens."""
+    stream_usage: bool | UnsetType = UNSET
+    """False for a server that refuses `stream_options`; it then reports no token counts."""
+
+    @property
+    def set_fields(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not UNSET}
+
+
+class HookSettings(Value):
+    on: HookPoint
+    run: Annotated[tuple[Argument, ...], Meta(min_length=1)]
+    """The program and its arguments."""
+    match: tuple[Argument, ...] = ()
+    """The tools it applies to; empty: all."""
+    seconds: Annotated[float, Meta(gt=0, le=600)] = 30.0
+
+    def __post_init__(self) -> None:
+        if self.match and self.on not in TOOL_POINTS:
+            raise WrongField("match", "is only for before_tool and after_tool: leave it out")
+
+
+class Hook(Value):
+    settings: HookSettings
+    folder: Path
+    """Where it runs: the folder of the file that names it."""
+    place: str
+    files: Mapping[str, str]
+    """{trusted file of the workspace: hash of its content}"""
+
+
+def workspace_file(word: str, folder: Path, workspace: Path) -> Path | None:
+    """The file inside the workspace that an argument of a hook names, if it names one."""
+    if "\0" in word:
+        return None
+    path = Path(os.path.realpath(folder / os.path.expanduser(word)))
+    return path if path.is_relative_to(os.path.realpath(workspace)) and path.is_file() else None
+
+
+def hook_files(data: bytes, folder: Path, workspace: Path) -> list[Path]:
+    """The workspace files that hooks in its settings name; none if the settings cannot be read."""
+    try:
+        hooks = parse_toml(folder, data).data.get("hooks")
+    except ConfigProblem:
+        return []  # reported when the settings are loaded
+    found: dict[Path, None] = {}
+    for hook in hooks if isinstance(hooks, list) else ():
+        words = hook.get("run") if isinstance(hook, dict) else ()
+        for word in words if isinstance(words, list) else ():
+            if isinstance(word, str) and (file := workspace_file(word, folder, workspace)):
+                found[file] = None
+    return list(found)
 
 
 class FallbackSettings(Value):
-    """For each role, the models to go on with when its own does not answer, in order."""
-
     main: tuple[str, ...] = ()
-    fast: tuple[str, ...] = ()
-    audit: tuple[str, ...] = ()
-    image: tuple[str, ...] = ()
+    """The models to try, in order, when `main` does not answer."""
 
 
 class EffortSettings(Value):
-    """How much the model of a role is to think; empty: as its provider has it."""
+    """How much the model of a role thinks; empty: the provider's default."""
 
     main: Literal["", "low", "medium", "high"] = ""
     fast: Literal["", "low", "medium", "high"] = ""
@@ -41,9 +128,9 @@ class ModelSettings(Value):
     main: str = ""
     fast: str = ""
     audit: str = ""
-    image: str = ""
-    fallback: FallbackSettings = section()
-    effort: EffortSettings = section()
+    """Reviews the plan of a build; empty: `main`, in a conversation of its own."""
+    fallback: FallbackSettings = FallbackSettings()
+    effort: EffortSettings = EffortSettings()
 
 
 class LimitSettings(Value):
@@ -53,106 +140,139 @@ class LimitSettings(Value):
     """Tokens of one answer."""
     answer_seconds: Seconds = 300.0
     """Time for one whole answer."""
-    usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
+    usd: Annotated[float, Meta(ge=0, le=FINITE)] = 2.0
     """Cost of one run."""
     turn_tokens: Count = 2_000_000
     """Tokens of one turn, in and out."""
     turn_seconds: Seconds = 3600.0
-    """Time for one turn."""
 
 
 class RetrySettings(Value):
-    count: Annotated[int, Field(ge=0, le=20)] = 4
-    """How often a failed request is tried again."""
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 120.0
-    """Time for all tries together."""
+    count: Annotated[int, Meta(ge=0, le=20)] = 4
+    """How often a failed request is retried."""
+    seconds: Annotated[float, Meta(ge=0, le=FINITE)] = 120.0
+    """Time for all retries together."""
 
 
 class CommandSettings(Value):
     allow: tuple[WrittenEntry, ...] = ()
-    """Commands, by their first words, that need no asking in mode `auto`; lists of all layers add up."""
-    deny: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    """Commands, by their first words, that never run, whatever allows them; lists of all layers add up."""
+    """Commands, by their first words, that run unasked in mode `auto`; lists of all layers add up."""
+    deny: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    """Commands, by their first words, that never run; lists of all layers add up."""
+    readable_secrets: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    """Files of the workspace that look like secrets, and that commands may read in mode `sandbox`."""
     without_sandbox: bool = False
-    """Commands that run code of the workspace need no asking in mode `auto` where nothing confines them."""
+    """In mode `auto`, commands that run code of the workspace run unasked even without a sandbox."""
     output_to_model: bool = True
-    """What a command that you run from an answer writes goes to the model, which answers to it."""
-
-
-Share = Annotated[float, Field(ge=0, le=1)]
+    """The output of a command that you run from an answer goes to the model, which reacts to it."""
 
 
 class RouterSettings(Value):
-    """How sure a model must be of where a message goes."""
+    """How sure a model must be about where a message goes."""
 
-    clarify_below: Share = 0.45
+    clarify_below: Fraction = 0.45
     """Below this, you are asked."""
-    act_above: Share = 0.70
-    """Up to this, a message that names nothing gets an answer, and nothing is done."""
+    act_above: Fraction = 0.70
+    """Up to this, a message that names nothing is only answered."""
 
-    @model_validator(mode="after")
-    def _asks_before_it_acts(self) -> Self:
+    def __post_init__(self) -> None:
         if self.act_above < self.clarify_below:
-            raise PydanticCustomError("router", "act_above must not be below clarify_below")
-        return self
+            raise WrongField("act_above", "must not be below clarify_below")
 
 
 class ContextSettings(Value):
-    notes_chars: Annotated[int, Field(ge=0)] = 16_000
-    """How much of AGENTS.md and the like the model is shown."""
-    map_tokens: Annotated[int, Field(ge=0)] = 1_000
-    """How much of the repository map the model is shown; 0: there is none."""
+    notes_chars: Annotated[int, Meta(ge=0)] = 16_000
+    """Limit for AGENTS.md and the like in the prompt."""
+    map_tokens: Annotated[int, Meta(ge=0)] = 1_000
+    """Limit for the repository map in the prompt; 0: no map."""
 
 
 class StorageSettings(Value):
     megabytes: Count = 2_000
-    """What is kept of file versions, raw answers and outputs of a workspace; the oldest goes first."""
+    """Limit for a workspace's file versions, requests, raw answers and outputs; the oldest go first."""
 
 
 class GitSettings(Value):
     commit: Literal["off", "per_change_set"] = "off"
-    """Whether every change set becomes a commit of its own; `/commit` makes one whenever you like."""
+    """Whether every change set becomes its own commit; `/commit` makes one at any time."""
+
+
+class CheckCommand(Value):
+    """A check of your own; with the name of one that was found, it replaces that one."""
+
+    name: Annotated[str, Meta(pattern=r"^[\w./-]+$")]
+    run: Annotated[str, Meta(min_length=1)]
+    """A shell command."""
+    kind: Literal["types", "lint", "tests", "build"] = "tests"
+    folder: str = ""
+    """Where it runs, relative to the workspace."""
+    format: Literal["text", "junit", "sarif", "ruff", "mypy", "pyright", "eslint", "tsc", "jest"] = "text"
+    """What it writes to the file `$REPORT/report`, or prints where there is no such file."""
+    seconds: Annotated[float, Meta(gt=0, le=86_400)] = 600.0
+
+
+class CheckSettings(Value):
+    """What `handrail verify` runs."""
+
+    detect: bool = True
+    """Whether checks are found by looking at the project; off: only those of `commands` run."""
+    skip: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    """Names of checks that do not run, such as `web/lint`."""
+    seconds: Annotated[float, Meta(gt=0, le=86_400)] = 600.0
+    """Time for each check that was found."""
+    coverage: Annotated[float, Meta(ge=0, le=100)] = 70.0
+    """Percent of the code that tests must run, where the project measures it and names no number itself."""
+    localise: bool = True
+    """Whether failing tests run once more, to find the lines that are most likely the reason."""
+    commands: tuple[CheckCommand, ...] = ()
+    """Checks of your own; lists of all layers add up."""
 
 
 class IntentSettings(Value):
     required: bool = False
-    """Whether nothing is written or run without an intent, even where the workspace has no file of them."""
+    """Whether an intent is needed to write or run anything, even if the workspace has no file of intents."""
+
+
+class LessonSettings(Value):
+    file: str = ""
+    """Where lessons go; empty: AGENTS.md, or CLAUDE.md if the workspace has only that."""
+    section: Annotated[str, Meta(pattern=r"\w")] = "Lessons"
+    """The heading they stand under."""
 
 
 class DisplaySettings(Value):
-    theme: Literal["auto", "dark", "light"] = "auto"
     color: Literal["auto", "always", "never"] = "auto"
 
 
 class Settings(Value):
-    """All settings, after every layer has spoken."""
-
     mode: Mode = "ask"
     auto_route: bool = True
-    """Whether a message that only asks is answered without touching anything; off: all of them are work."""
+    """Whether a message that only asks is answered without changing anything; off: all messages are work."""
     auto_continue: bool = False
-    """Whether a request of several steps that chat answers goes on by itself, step by step."""
-    models: ModelSettings = section()
-    limits: LimitSettings = section()
-    retries: RetrySettings = section()
-    commands: CommandSettings = section()
-    router: RouterSettings = section()
-    context: ContextSettings = section()
-    storage: StorageSettings = section()
-    git: GitSettings = section()
-    intents: IntentSettings = section()
-    display: DisplaySettings = section()
+    """Whether chat continues a request of several steps by itself."""
+    models: ModelSettings = ModelSettings()
+    limits: LimitSettings = LimitSettings()
+    retries: RetrySettings = RetrySettings()
+    commands: CommandSettings = CommandSettings()
+    router: RouterSettings = RouterSettings()
+    context: ContextSettings = ContextSettings()
+    storage: StorageSettings = StorageSettings()
+    git: GitSettings = GitSettings()
+    intents: IntentSettings = IntentSettings()
+    lessons: LessonSettings = LessonSettings()
+    display: DisplaySettings = DisplaySettings()
+    checks: CheckSettings = CheckSettings()
     hooks: tuple[HookSettings, ...] = ()
-    """Programs of the user's around calls, turns and sessions; those of all files add up."""
-    connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
+    """The user's programs around calls, turns and sessions; those of all files add up."""
+    connections: dict[str, ConnectionSettings] = field(default_factory=dict)
 
 
-def keys(model: type[Value] = Settings, prefix: str = "") -> tuple[str, ...]:
-    """Every key that holds a value, such as `limits.usd`; connections, which the user names, left out."""
+def setting_keys(model: type[Value] = Settings, prefix: str = "") -> tuple[str, ...]:
+    """Every key that holds a value, such as `limits.usd`, except connections, whose names are the user's."""
     found: list[str] = []
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Value):
-            found += keys(field.annotation, f"{prefix}{name}.")
-        elif ConnectionSettings not in get_args(field.annotation):
-            found.append(f"{prefix}{name}")
+    for each in fields(model):
+        if isinstance(each.type, type) and issubclass(each.type, Value):
+            found += setting_keys(each.type, f"{prefix}{each.name}.")
+        elif ConnectionSettings not in get_args(each.type):
+            found.append(f"{prefix}{each.name}")
     return tuple(found)

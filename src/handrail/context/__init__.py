@@ -1,1 +1,1 @@
-"""Context: what the model is shown, every fragment capped, and what was cut said in the fragment itself."""
+"""Context: what the model is shown, every fragment capped, and cuts are said in place."""

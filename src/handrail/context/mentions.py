@@ -5,32 +5,27 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from handrail.protocol.errors import PathProblem
-from handrail.protocol.values import SHOWN_DIGITS, AttachedImage, FileSeen
-from handrail.workspace.files import Workspace
+from handrail.protocol.values import HASH_DIGITS, AttachedImage, FileSeen
+from handrail.workspace.files import Workspace, list_folder
 from handrail.workspace.images import ImageFile
-from handrail.workspace.listing import list_folder
 
 MENTION = re.compile(r"(?<![\w@/.])@(\"[^\"\n]+\"|[\w./~+-][\w./~+\-]*)")
-NAME_CAP = 200
 ATTACHED_CAP = 48_000
-"""Bytes of all mentioned files together; what does not fit is named, for the model to read itself."""
-MOST_IMAGES, MOST_IMAGE_BYTES = 10, 15_000_000
-"""Of one message."""
+"""Bytes of all mentioned files together; the model can read the others itself."""
+MAX_IMAGES, MAX_IMAGE_BYTES = 10, 15_000_000
 
 
-class Attached(NamedTuple):
-    """Content that goes with a message, and which versions of which files it shows."""
+class Attachments(NamedTuple):
+    """Content attached to a message, and the file versions it shows."""
 
     text: str
     files: tuple[FileSeen, ...]
     unattached: tuple[str, ...] = ()
-    """For the user: each mention whose content does not go with the message, and why."""
+    """For the user: mentions whose content is not attached, and why."""
     images: tuple[ImageFile, ...] = ()
 
 
-class Mention(NamedTuple):
-    """What became of one mention."""
-
+class ResolvedMention(NamedTuple):
     fragment: str
     files: tuple[FileSeen, ...] = ()
     unattached: str = ""
@@ -43,16 +38,17 @@ def attach_mentions(
     cap: int = ATTACHED_CAP,
     images: Sequence[AttachedImage] = (),
     also: Sequence[str] = (),
-) -> Attached:
-    """The content of every file and folder that the message mentions; `images` go with it already."""
-    there = {image.name for image in images}
-    names = [name for name in dict.fromkeys([*mentioned(message), *also]) if name not in there]
+) -> Attachments:
+    """The content of the files and folders that the message mentions; `images` are attached already."""
+    attached_names = {image.name for image in images}
+    names = [name for name in dict.fromkeys([*mentioned_names(message), *also]) if name not in attached_names]
     attached = attach_files(names, workspace, cap, how="user")
     found, left_out = attached.images, list[str]()
-    while found and (problem := too_many([*images, *(each.image for each in found)])):
+    while found and (problem := too_many_images([*images, *(each.image for each in found)])):
         left_out.append(f"{found[-1].image.name}: {problem}")
         found = found[:-1]
-    labels = [image_label(image) for image in (*images, *(each.image for each in found))]
+    shown = (*images, *(each.image for each in found))
+    labels = [f"### {image.name} [picture: {image.described}]" for image in shown]
     labels += [f"[{each} Not attached.]" for each in left_out]
     return attached._replace(
         text="\n\n".join([*labels, attached.text] if attached.text else labels),
@@ -61,30 +57,26 @@ def attach_mentions(
     )
 
 
-def too_many(images: Sequence[AttachedImage]) -> str:
-    """Why so many pictures cannot go with one message; empty when they can."""
-    if len(images) > MOST_IMAGES:
-        return f"at most {MOST_IMAGES} pictures go with one message."
-    if sum(image.size for image in images) > MOST_IMAGE_BYTES:
-        return f"the pictures of one message may have {MOST_IMAGE_BYTES:,} bytes together."
+def too_many_images(images: Sequence[AttachedImage]) -> str:
+    """Why one message cannot have these images; empty when it can."""
+    if len(images) > MAX_IMAGES:
+        return f"at most {MAX_IMAGES} pictures go with one message."
+    if sum(image.size for image in images) > MAX_IMAGE_BYTES:
+        return f"the pictures of one message may have {MAX_IMAGE_BYTES:,} bytes together."
     return ""
-
-
-def image_label(image: AttachedImage) -> str:
-    return f"### {image.name} [picture: {image.described}]"
 
 
 def attach_files(
     names: Iterable[str], workspace: Workspace, cap: int, how: Literal["user", "auto"]
-) -> Attached:
+) -> Attachments:
     """The content of files and folders, as many as fit."""
-    found: list[Mention] = []
+    found: list[ResolvedMention] = []
     left = cap
     for name in names:
-        mention = _attach(name, workspace, left, how)
+        mention = _attach_one(name, workspace, left, how)
         left -= len(mention.fragment.encode(errors="replace"))
         found.append(mention)
-    return Attached(
+    return Attachments(
         "\n\n".join(mention.fragment for mention in found if mention.fragment),
         tuple(seen for mention in found for seen in mention.files),
         tuple(mention.unattached for mention in found if mention.unattached),
@@ -92,39 +84,39 @@ def attach_files(
     )
 
 
-def mentioned(message: str) -> list[str]:
-    """What stands behind each `@`, once each, in order."""
+def mentioned_names(message: str) -> list[str]:
+    """The names after `@`, once each, in order."""
     found = (match.group(1) for match in MENTION.finditer(message))
     names = (name[1:-1] if name.startswith('"') else name.rstrip(".,:;") for name in found)
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _attach(name: str, workspace: Workspace, left: int, how: Literal["user", "auto"]) -> Mention:
+def _attach_one(name: str, workspace: Workspace, left: int, how: Literal["user", "auto"]) -> ResolvedMention:
     try:
         place = workspace.resolve(name)
         if place.absolute.is_dir():
             listed = f"### {name}/\n{list_folder(workspace, place)}"
-            return Mention(listed, unattached=f"{name}: a folder; the names in it are attached")
+            return ResolvedMention(listed, unattached=f"{name}: a folder; the names in it are attached")
         if not place.inside or place.secret:
             fragment = f"[{name} was not attached: use the read tool, so that the user can be asked.]"
             why = "may hold secrets" if place.inside else "outside of this folder"
-            return Mention(fragment, unattached=f"{name}: {why}; you are asked if the model wants to read it")
+            why += "; you are asked if the model wants to read it"
+            return ResolvedMention(fragment, unattached=f"{name}: {why}")
         if image := workspace.image(place):
-            return Mention("", image=image)
+            return ResolvedMention("", image=image)
         file = workspace.read(place)
     except (PathProblem, OSError) as problem:
         if not ("/" in name or re.search(r"\.\w{1,8}$", name)):
-            return Mention("")
+            return ResolvedMention("")
         why = f"{problem.strerror}." if isinstance(problem, OSError) else str(problem)
-        shown = name[:NAME_CAP]
-        told = why if why.startswith(name) else f"{shown}: {why}"
-        return Mention(f"[@{shown}: {why} Do not guess its content.]", unattached=told)
-    header = f"### {file.path} [hash: {file.sha256[:SHOWN_DIGITS]}]"
-    if len(file.data) > left:
-        size = len(file.data)
-        return Mention(
+        shown = name[:200]
+        note = why if why.startswith(name) else f"{shown}: {why}"
+        return ResolvedMention(f"[@{shown}: {why} Do not guess its content.]", unattached=note)
+    size = len(file.data)
+    if size > left:
+        return ResolvedMention(
             f"[{file.path} ({size} bytes) did not fit: use the read tool.]",
             unattached=f"{file.path}: {size:,} bytes are too many to attach; the model can read parts of it",
         )
-    seen = FileSeen(path=file.path, sha256=file.sha256, how=how, size=len(file.data))
-    return Mention(f"{header}\n{file.text}", (seen,))
+    seen = FileSeen(path=file.path, sha256=file.sha256, how=how, size=size)
+    return ResolvedMention(f"### {file.path} [hash: {file.sha256[:HASH_DIGITS]}]\n{file.text}", (seen,))

@@ -1,1 +1,1 @@
-"""Models: one small Protocol, adapters for two wire protocols, and all reading of model output."""
+"""Models: one Protocol, adapters for two wire protocols, and all reading of model output."""

@@ -1,22 +1,22 @@
 """What an answer costs: by the model's own price, else by the bundled price list."""
 
-from handrail.models.base import Model, Price
-from handrail.models.connections import BUILT_IN
+from handrail.models.model import Model, Price
+from handrail.models.providers import BUILT_IN_CONNECTIONS
 from handrail.protocol.values import Usage
 
 MILLION = 1_000_000
 
 
 def cost(usage: Usage, model: Model) -> float | None:
-    """USD for one request; None when nobody knows the price. The first call may load the price list."""
+    """USD for one request; None if the price is unknown. The first call may load the price list."""
     if model.capabilities.price is not None:
-        return priced(usage, model.capabilities.price)
+        return cost_by_price(usage, model.capabilities.price)
     connection, _, name = model.name.partition("/")
     return listed_cost(usage, connection, name)
 
 
-def priced(usage: Usage, price: Price) -> float:
-    """USD by a price; cached tokens cost as fresh ones where it says nothing about them."""
+def cost_by_price(usage: Usage, price: Price) -> float:
+    """USD by a price; cached tokens cost as much as fresh ones unless it has prices for them."""
     read, written = usage.cache_read_tokens, usage.cache_write_tokens
     fresh = max(0, usage.input_tokens - read - written)
     by_read = price.input if price.cache_read is None else price.cache_read
@@ -26,7 +26,7 @@ def priced(usage: Usage, price: Price) -> float:
 
 
 def listed_cost(usage: Usage, connection: str, model: str) -> float | None:
-    """USD by the bundled list, with its dates and tiers."""
+    """USD by the bundled price list."""
     import genai_prices
 
     counted = genai_prices.Usage(
@@ -43,7 +43,7 @@ def listed_cost(usage: Usage, connection: str, model: str) -> float | None:
 
 
 def listed_window(connection: str, model: str) -> int | None:
-    """The context window that the bundled list gives for a model."""
+    """The context window in the bundled price list."""
     from genai_prices.data_snapshot import get_snapshot
 
     try:
@@ -56,4 +56,4 @@ def listed_window(connection: str, model: str) -> int | None:
 
 
 def _provider(connection: str) -> str | None:
-    return BUILT_IN[connection].prices_as or None if connection in BUILT_IN else None
+    return BUILT_IN_CONNECTIONS[connection].prices_as or None if connection in BUILT_IN_CONNECTIONS else None

@@ -1,1 +1,1 @@
-"""Pipelines: what becomes of a message, as data."""
+"""Pipelines: definitions of what happens to a message, as data."""

@@ -1,15 +1,15 @@
-"""An agent's files as a pipeline, or all that is wrong with them, each with its line."""
+"""An agent's files as a pipeline, or all mistakes in them, each with its line."""
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from msgspec import ValidationError, convert
+from msgspec.structs import asdict
 
-from handrail.config.toml_file import TomlFile
-from handrail.config.validation import frozen
 from handrail.engine.limits import NO_BUDGET, Budget
-from handrail.engine.pipeline.definition import (
+from handrail.engine.pipeline import (
     Check,
     Functions,
     Gate,
@@ -23,34 +23,35 @@ from handrail.engine.pipeline.definition import (
     Step,
     Words,
 )
-from handrail.engine.pipeline.pausing import listed
-from handrail.pipelines.agent_agreement import agree
+from handrail.engine.run_record import listed
 from handrail.pipelines.agent_file import (
     ROLES,
     SECTIONS,
     AgentFile,
-    BudgetEntry,
+    DefinitionProblems,
+    Location,
     PauseEntry,
+    RegisteredFunction,
     ResultEntry,
     StageEntry,
+    references_in,
+    unknown_name,
 )
-from handrail.pipelines.agent_folder import PROMPT, AgentFiles
+from handrail.pipelines.agent_folder import PROMPT_PATH, AgentFiles
+from handrail.pipelines.agent_validation import check_agreement
 from handrail.pipelines.checks import CHECKS
-from handrail.pipelines.registered import Registered, references
 from handrail.pipelines.steps import STEPS
-from handrail.pipelines.wording import Location, Named, Problems
 from handrail.protocol.errors import ConfigProblem
+from handrail.protocol.problems import problems_in
 from handrail.protocol.values import Value
 
-USUAL = Pause("").options
-RESULT = "result"
+DEFAULT_OPTIONS = Pause("").options
+RESULT_NAME = "result"
 
 
 class Agent(NamedTuple):
-    """An agent that can be run."""
-
     files: AgentFiles
-    said: AgentFile
+    definition: AgentFile
     pipeline: Pipeline
 
     @property
@@ -58,69 +59,52 @@ class Agent(NamedTuple):
         return self.files.found.slug
 
 
-class Made(NamedTuple):
-    """A stage, and the functions that were made for it."""
-
+class BuiltStage(NamedTuple):
     stage: Stage
     checks: Mapping[str, Check]
     steps: Mapping[str, Step]
 
 
-def defined(files: AgentFiles) -> Agent:
-    """The agent; raises ConfigProblem with all that is wrong, a line each."""
-    problems = Problems(files.toml)
-    said = _said(files.toml, problems)
-    made = [_stage(at, entry, files, problems) for at, entry in enumerate(said.stages)] if said else []
-    if said:
-        agree(said, [each.stage for each in made], problems)
-    if said is None or problems.found:
-        raise ConfigProblem("\n".join(problems.found))
-    return Agent(files, said, _pipeline(files, said, made))
-
-
-def _said(file: TomlFile, problems: Problems) -> AgentFile | None:
+def define_agent(files: AgentFiles) -> Agent:
+    """The agent; raises ConfigProblem with everything that is wrong, one line each."""
+    problems = DefinitionProblems(files.toml)
     try:
-        return AgentFile.model_validate({**frozen(file.data), **_stages(file.data)}, strict=True)
-    except ValidationError as error:
-        problems.add_all(error, known=sorted({key for model in SECTIONS for key in model.model_fields}))
-        return None
+        definition = convert(files.toml.data, AgentFile)
+    except ValidationError:
+        known = {key for section in SECTIONS for key in section.__struct_fields__}
+        problems.add_all(problems_in(files.toml.data, AgentFile), known=sorted(known))
+        raise ConfigProblem("\n".join(problems.found)) from None
+    made = [_stage(at, entry, files, problems) for at, entry in enumerate(definition.stages)]
+    check_agreement(definition, [each.stage for each in made], problems)
+    if problems.found:
+        raise ConfigProblem("\n".join(problems.found))
+    return Agent(files, definition, _pipeline(files, definition, made))
 
 
-def _stages(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The stages with lists as tuples, the form that values have; JSON Schemas stay as they are written."""
-    written = data.get("stages")
-    if not isinstance(written, list) or not all(isinstance(each, dict) for each in written):
-        return {}
-    schemas = [{"output": each["output"]} if "output" in each else {} for each in written]
-    return {"stages": tuple({**frozen(each), **own} for each, own in zip(written, schemas, strict=True))}
-
-
-def _stage(at: int, entry: StageEntry, files: AgentFiles, problems: Problems) -> Made:
+def _stage(at: int, entry: StageEntry, files: AgentFiles, problems: DefinitionProblems) -> BuiltStage:
     place: Location = ("stages", at)
     takes = list(entry.takes)
     checks: dict[str, Check] = {}
     gates = []
     for number, written in enumerate(entry.gates):
-        spot = (*place, "gates", number)
+        at_gate = (*place, "gates", number)
         name, fails = str(written.get("check", "")), written.get("fails", "end")
         if fails not in ("end", "repair"):
-            problems.add(spot, "fails should be 'end' or 'repair'")
+            problems.add(at_gate, "fails should be 'end' or 'repair'")
         rest = {key: value for key, value in written.items() if key not in ("check", "fails")}
-        known = _known(CHECKS, "check", name, (*spot, "check"), problems)
-        options = _options(known, rest, spot, problems)
-        if known and options is not None:
-            called = f"{name} {entry.name}.{rest.get('field', '')}"
-            if called in checks:
-                problems.add(spot, f"{name} looks at {rest.get('field', '')} twice; leave one out")
-            checks[called] = known.make(options)
-            gates.append(Gate(called, "repair" if fails == "repair" else "end"))
+        known = _find_registered(CHECKS, "check", name, (*at_gate, "check"), problems)
+        if known and (options := _options(known, rest, at_gate, problems)):
+            key = f"{name} {entry.name}.{rest.get('field', '')}"
+            if key in checks:
+                problems.add(at_gate, f"{name} checks {rest.get('field', '')} twice; remove one")
+            checks[key] = partial(known.function, options)
+            gates.append(Gate(key, "repair" if fails == "repair" else "end"))
     steps: dict[str, Step] = {}
     if entry.kind == "code":
-        known_step = _known(STEPS, "step", entry.step, (*place, "step"), problems)
-        options = _options(known_step, entry.options, (*place, "options"), problems)
-        if known_step and options is not None:
-            steps[entry.name] = known_step.make(options)
-            takes += [each.text.split(".")[0] for each in references(options)]
+        known = _find_registered(STEPS, "step", entry.step, (*place, "step"), problems)
+        if known and (options := _options(known, entry.options, (*place, "options"), problems)):
+            steps[entry.name] = partial(known.function, options)
+            takes += [each.text.split(".")[0] for each in references_in(type(options), asdict(options))]
     stage = Stage(
         name=entry.name,
         kind=entry.kind,
@@ -133,40 +117,44 @@ def _stage(at: int, entry: StageEntry, files: AgentFiles, problems: Problems) ->
         effort=entry.effort,
         max_output=entry.max_output,
         gates=tuple(gates),
-        budget=_budget(entry.budget),
+        budget=Budget(entry.budget.tokens, entry.budget.usd) if entry.budget else NO_BUDGET,
     )
-    return Made(stage, checks, steps)
+    return BuiltStage(stage, checks, steps)
 
 
-def _known(
-    registered: Mapping[str, Registered[Any]], what: str, name: str, at: Location, problems: Problems
-) -> Registered[Any] | None:
+def _find_registered(
+    registered: Mapping[str, RegisteredFunction],
+    what: str,
+    name: str,
+    at: Location,
+    problems: DefinitionProblems,
+) -> RegisteredFunction | None:
     if name not in registered:
-        problems.add(at, Named(what, registered).unknown(name) if name else f"{what} is missing; name one")
+        problems.add(at, unknown_name(what, registered, name) if name else f"{what} is missing; name one")
     return registered.get(name)
 
 
 def _options(
-    known: Registered[Any] | None, given: Mapping[str, Any], at: Location, problems: Problems
+    known: RegisteredFunction, given: Mapping[str, Any], at: Location, problems: DefinitionProblems
 ) -> Value | None:
-    if known is None:
-        return None
     try:
-        return known.options.model_validate(frozen(given), strict=True)
-    except ValidationError as error:
-        problems.add_all(error, at, known.options.model_fields)
+        return convert(given, known.options)
+    except ValidationError:
+        problems.add_all(problems_in(given, known.options), at, known.options.__struct_fields__)
         return None
 
 
-def _prompt(entry: StageEntry, files: AgentFiles, place: Location, problems: Problems) -> str:
+def _prompt(entry: StageEntry, files: AgentFiles, place: Location, problems: DefinitionProblems) -> str:
     if not entry.prompt:
         return ""
     data = files.files.get(entry.prompt)
     at = (*place, "prompt")
     if data is None:
-        fine = PROMPT.fullmatch(entry.prompt)
-        said = "does not exist; write it" if fine else "should be a file of the folder, as prompts/NAME.md"
-        problems.add(at, f"{entry.prompt[:80]!r} {said}")
+        valid = PROMPT_PATH.fullmatch(entry.prompt)
+        problem = (
+            "does not exist; write it" if valid else "should be a file of the folder, as prompts/NAME.md"
+        )
+        problems.add(at, f"{entry.prompt[:80]!r} {problem}")
         return ""
     try:
         text = data.decode().strip()
@@ -174,31 +162,27 @@ def _prompt(entry: StageEntry, files: AgentFiles, place: Location, problems: Pro
         problems.add(at, f"{entry.prompt} is not valid UTF-8; save it as UTF-8")
         return ""
     if not text:
-        problems.add(at, f"{entry.prompt} is empty; say what the model is to do")
+        problems.add(at, f"{entry.prompt} is empty; write what the model has to do")
     return text
 
 
-def _budget(entry: BudgetEntry | None) -> Budget:
-    return Budget(entry.tokens, entry.usd) if entry else NO_BUDGET
-
-
-def _pipeline(files: AgentFiles, said: AgentFile, made: Iterable[Made]) -> Pipeline:
+def _pipeline(files: AgentFiles, definition: AgentFile, made: Iterable[BuiltStage]) -> Pipeline:
     stages = tuple(each.stage for each in made)
-    words: dict[str, Words] = {RESULT: _result(said.result, stages[-1].name)}
+    words: dict[str, Words] = {RESULT_NAME: partial(_result_text, definition.result, stages[-1].name)}
     pauses = []
-    for number, entry in enumerate(said.pauses):
+    for number, entry in enumerate(definition.pauses):
         name = f"pause {number}"
-        words[name] = _words_of(entry)
-        options = tuple(Option(each.text, each.then) for each in entry.options) or USUAL
+        words[name] = partial(_pause_text, entry)
+        options = tuple(Option(each.text, each.then) for each in entry.options) or DEFAULT_OPTIONS
         pauses.append(Pause(entry.after, name, options))
     return Pipeline(
         files.found.slug,
         stages,
         tuple(pauses),
-        tuple(Repair(each.first, each.last, each.times) for each in said.repairs),
-        Budget(said.budget.tokens, said.budget.usd),
-        RESULT,
-        tuple(Keep(each.name, each.stage, each.field) for each in said.keeps),
+        tuple(Repair(each.first, each.last, each.times) for each in definition.repairs),
+        Budget(definition.budget.tokens, definition.budget.usd),
+        RESULT_NAME,
+        tuple(Keep(each.name, each.stage, each.field) for each in definition.keeps),
         Functions(
             {name: check for each in made for name, check in each.checks.items()},
             {name: step for each in made for name, step in each.steps.items()},
@@ -208,18 +192,12 @@ def _pipeline(files: AgentFiles, said: AgentFile, made: Iterable[Made]) -> Pipel
     )
 
 
-def _words_of(entry: PauseEntry) -> Words:
-    def words(outputs: Outputs) -> str:
-        return "\n".join(filter(None, [entry.text, listed(outputs[entry.after])]))
-
-    return words
+def _pause_text(entry: PauseEntry, outputs: Outputs) -> str:
+    return "\n".join(filter(None, [entry.text, listed(outputs[entry.after])]))
 
 
-def _result(entry: ResultEntry, last: str) -> Words:
-    def words(outputs: Outputs) -> str:
-        output = outputs[entry.stage or last]
-        if entry.format == "json":
-            return json.dumps(output, ensure_ascii=False, indent=2)
-        return str(output.get(entry.field, "")) if entry.format == "text" else listed(output)
-
-    return words
+def _result_text(entry: ResultEntry, last: str, outputs: Outputs) -> str:
+    output = outputs[entry.stage or last]
+    if entry.format == "json":
+        return json.dumps(output, ensure_ascii=False, indent=2)
+    return str(output.get(entry.field, "")) if entry.format == "text" else listed(output)

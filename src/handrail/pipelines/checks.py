@@ -1,198 +1,156 @@
-"""Checks that agents in folders can name as gates: pure functions of outputs."""
+"""Checks that agents can use as gates: pure functions of stage outputs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-from pydantic import Field
+from msgspec import Meta
 
-from handrail.engine.pipeline.definition import Check, Failed, Output, Outputs, Passed, Verdict
-from handrail.pipelines.calls import squeezed
-from handrail.pipelines.gathering import WORD, stems_of
-from handrail.pipelines.registered import (
-    Own,
+from handrail.engine.pipeline import Failed, Output, Outputs, Passed, Verdict
+from handrail.pipelines.agent_file import (
+    OwnField,
     OwnFindings,
     OwnFlag,
     OwnTexts,
     Passages,
-    Registered,
-    looked_up,
-    within,
+    RegisteredFunction,
+    look_up,
+    values_at,
 )
+from handrail.pipelines.call_results import collapse_whitespace
+from handrail.pipelines.steps import WORD, word_stems
 from handrail.protocol.values import Value
 
-ISSUES = 8
-SHOWN = 160
-MOST_COMPARED = 400
-"""Sentences that are looked at for what a wrong quote may have meant."""
-LONGEST = 400
-"""Characters of a sentence that is named for it."""
-NEAR = 0.4
-"""How many of the words of a wrong quote a sentence has to hold, to be what it may have meant."""
+MAX_ISSUES, MAX_SHOWN = 8, 160
+MAX_COMPARED, MAX_SENTENCE = 400, 400  # sentences that a wrong quote is compared with, and characters of each
+MIN_SIMILARITY = 0.4  # a sentence with this share of a wrong quote's words may be what it meant
 
 
-class OfField(Value):
-    field: Own
+class FieldOptions(Value):
+    field: OwnField
 
 
-class OfCount(OfField):
-    count: Annotated[int, Field(ge=0, le=10_000)]
+class CountOptions(FieldOptions):
+    count: Annotated[int, Meta(ge=0, le=10_000)]
 
 
-class OfFlag(Value):
+class FlagOptions(Value):
     field: OwnFlag
 
 
-class OfQuotes(Value):
+class QuoteOptions(Value):
     field: OwnTexts
-    passages: Passages
-    """Where they have to stand, such as `gather.passages`."""
-    least: Annotated[int, Field(ge=1, le=1_000)] = 12
-    """Letters and digits that a quote must have: of less anything would be an exact match."""
+    passages: Passages  # where the quotes have to be, such as `gather.passages`
+    least: Annotated[int, Meta(ge=1, le=1_000)] = 12
+    """Letters and digits that a quote must have; a shorter one would match anything."""
 
 
-class OfClaims(Value):
+class ClaimOptions(Value):
     field: OwnFindings
-    percent: Annotated[int, Field(ge=1, le=100)] = 40
-    """How many of the claim's words have to be in its quote."""
-    passages: Passages = ""
-    """Where a better quote may stand, for the repair."""
+    percent: Annotated[int, Meta(ge=1, le=100)] = 40  # of the claim's words, in its quote
+    passages: Passages = ""  # where a better quote is looked for
 
 
-def not_empty(options: OfField) -> Check:
-    def check(output: Output, _outputs: Outputs) -> Verdict:
-        values = _values(output, options.field)
-        if values and all(squeezed(value) if isinstance(value, str) else True for value in values):
-            return Passed()
-        return Failed((f"{options.field} is empty; it has to say something.",))
-
-    return check
+def not_empty(options: FieldOptions, output: Output, _outputs: Outputs) -> Verdict:
+    values = _values(output, options.field)
+    if values and all(not isinstance(value, str) or collapse_whitespace(value) for value in values):
+        return Passed()
+    return Failed((f"{options.field} is empty; it has to say something.",))
 
 
-def at_most(options: OfCount) -> Check:
-    def check(output: Output, _outputs: Outputs) -> Verdict:
-        return _sized(output, options, at_most=True)
-
-    return check
+def at_most(options: CountOptions, output: Output, _outputs: Outputs) -> Verdict:
+    return _check_size(output, options, at_most=True)
 
 
-def at_least(options: OfCount) -> Check:
-    def check(output: Output, _outputs: Outputs) -> Verdict:
-        return _sized(output, options, at_most=False)
-
-    return check
+def at_least(options: CountOptions, output: Output, _outputs: Outputs) -> Verdict:
+    return _check_size(output, options, at_most=False)
 
 
-def is_true(options: OfFlag) -> Check:
-    def check(output: Output, _outputs: Outputs) -> Verdict:
-        if _values(output, options.field) == [True]:
-            return Passed()
-        why = squeezed(output.get("problem", ""))
-        return Failed((f"{options.field} is not true{f': {why}' if why else '.'}",))
-
-    return check
+def is_true(options: FlagOptions, output: Output, _outputs: Outputs) -> Verdict:
+    if _values(output, options.field) == [True]:
+        return Passed()
+    why = collapse_whitespace(output.get("problem", ""))
+    return Failed((f"{options.field} is not true{f': {why}' if why else '.'}",))
 
 
-def found(options: OfField) -> Check:
-    def check(output: Output, _outputs: Outputs) -> Verdict:
-        if _values(output, options.field):
-            return Passed()
-        asked = "; ".join(squeezed(each) for each in within(output, ["missing"]))
-        about = f" for: {asked}" if asked else ""
-        end = "" if about.endswith(("?", ".", "!")) else "."
-        return Failed((f"Nothing was found{about}{end} Without a source nothing is answered.",))
-
-    return check
+def found(options: FieldOptions, output: Output, _outputs: Outputs) -> Verdict:
+    if _values(output, options.field):
+        return Passed()
+    asked = "; ".join(collapse_whitespace(each) for each in values_at(output, ["missing"]))
+    about = f" for: {asked}" if asked else ""
+    end = "" if about.endswith(("?", ".", "!")) else "."
+    return Failed((f"Nothing was found{about}{end} Without a source there is no answer.",))
 
 
-def quotes_match(options: OfQuotes) -> Check:
-    def check(output: Output, outputs: Outputs) -> Verdict:
-        passages = [squeezed(text) for text in _texts(looked_up(outputs, options.passages))]
-        quotes = _quotes(output, options.field)
-        if not quotes:
-            return Failed((f"There is no quote in {options.field}; every claim needs one.",))
-        sentences = _sentences(passages)
-        wrong = (_unmatched(number, each, passages, options.least) for number, each in enumerate(quotes, 1))
-        return _verdict(f"{issue}{_meant(quote, sentences)}" for issue, quote in filter(None, wrong))
-
-    return check
-
-
-def claims_rest(options: OfClaims) -> Check:
-    def check(output: Output, outputs: Outputs) -> Verdict:
-        items = within(output, options.field.split("."))
-        if not items:
-            return Failed((f"There is no claim in {options.field}.",))
-        sentences = _sentences(map(squeezed, _texts(looked_up(outputs, options.passages))))
-        return _verdict(
-            _unrested(number, claim, stems, sentences)
-            for number, (claim, stems, quote) in enumerate(map(_claim, items), 1)
-            if _shared(stems, quote) * 100 < options.percent
-        )
-
-    return check
+def quotes_match(options: QuoteOptions, output: Output, outputs: Outputs) -> Verdict:
+    """Whether every quote is in a passage, word for word."""
+    passages = [collapse_whitespace(text) for text in _texts(look_up(outputs, options.passages))]
+    quotes = _quotes(output, options.field)
+    if not quotes:
+        return Failed((f"There is no quote in {options.field}; every claim needs one.",))
+    sentences = _sentences(passages)
+    return _verdict(
+        _quote_problem(number, quote, passages, sentences, options.least)
+        for number, quote in enumerate(quotes, 1)
+    )
 
 
-def _verdict(issues: Iterable[str]) -> Verdict:
-    """The first of the issues; none of the others is looked for."""
-    found = tuple(islice(issues, ISSUES))
-    return Failed(found) if found else Passed()
+def claims_rest(options: ClaimOptions, output: Output, outputs: Outputs) -> Verdict:
+    """Whether most words of every claim are in its quote."""
+    items = values_at(output, options.field.split("."))
+    if not items:
+        return Failed((f"There is no claim in {options.field}.",))
+    sentences = _sentences(map(collapse_whitespace, _texts(look_up(outputs, options.passages))))
+    return _verdict(
+        _claim_problem(number, item if isinstance(item, dict) else {}, sentences, options.percent)
+        for number, item in enumerate(items, 1)
+    )
+
+
+def _verdict(problems: Iterable[str]) -> Verdict:
+    """Failed with the first problems; later items are not checked."""
+    issues = tuple(islice(filter(None, problems), MAX_ISSUES))
+    return Failed(issues) if issues else Passed()
 
 
 def _quotes(output: Output, field: str) -> list[str]:
     """All quotes; an empty one for each item that has none."""
     *path, name = field.split(".")
     if not path:
-        return [squeezed(quote) for quote in within(output, [name])]
-    found = (within(item, [name]) for item in within(output, path) if isinstance(item, dict))
-    return [squeezed(quote) for quotes in found for quote in quotes or [""]]
+        return [collapse_whitespace(quote) for quote in values_at(output, [name])]
+    found = (values_at(item, [name]) for item in values_at(output, path) if isinstance(item, dict))
+    return [collapse_whitespace(quote) for quotes in found for quote in quotes or [""]]
 
 
-class Claim(NamedTuple):
-    text: str
-    stems: list[str]
-    """Of the words that say something."""
-    quote: str
+def _claim_problem(number: int, item: Mapping[str, Any], sentences: list[str], percent: int) -> str:
+    claim, quote = (collapse_whitespace(item.get(name, "")) for name in ("claim", "quote"))
+    stems = word_stems(claim)
+    if _shared_words(stems, quote) * 100 >= percent:
+        return ""
+    best = max(sentences, key=lambda sentence: _shared_words(stems, sentence), default="")
+    better = f"A better quote may be: {best!r}" if _shared_words(stems, best) else "Say what the quote says."
+    return f"Claim {number} says what its quote does not: {claim[:MAX_SHOWN]!r}. {better}"
 
 
-def _claim(item: object) -> Claim:
-    fields = item if isinstance(item, dict) else {}
-    text = squeezed(fields.get("claim", ""))
-    return Claim(text, stems_of(text), squeezed(fields.get("quote", "")))
-
-
-def _unrested(number: int, claim: str, stems: list[str], sentences: list[str]) -> str:
-    best = max(sentences, key=lambda sentence: _shared(stems, sentence), default="")
-    better = f"The quote for it may be: {best!r}" if _shared(stems, best) else "Say what the quote says."
-    return f"Claim {number} says what its quote does not: {claim[:SHOWN]!r}. {better}"
-
-
-def _shared(stems: list[str], quote: str) -> float:
+def _shared_words(stems: list[str], quote: str) -> float:
     """How many of the words of a claim are in its quote, from 0 to 1."""
     words = [word.lower() for word in WORD.findall(quote)]
     held = sum(any(word.startswith(stem) for word in words) for stem in stems)
     return held / len(stems) if stems else 0.0
 
 
-def _unmatched(number: int, quote: str, passages: list[str], least: int) -> tuple[str, str] | None:
-    """What is wrong with a quote, and the quote where another may be meant; None where all is well."""
+def _quote_problem(number: int, quote: str, passages: list[str], sentences: list[str], least: int) -> str:
+    """What is wrong with a quote, and the sentence that may be meant; empty where it is right."""
     if (count := sum(map(str.isalnum, quote))) < least:
-        short = f"Quote {number} has {count} letters and digits, at least {least} are wanted: "
-        return f"{short}{quote[:SHOWN]!r}", ""
+        short = f"{count} letters and digits, at least {least} are needed"
+        return f"Quote {number} has {short}: {quote[:MAX_SHOWN]!r}"
     if any(quote in passage for passage in passages):
-        return None
-    return f"Quote {number} stands in no passage: {quote[:SHOWN]!r}.", quote[:SHOWN]
-
-
-def _meant(quote: str, sentences: list[str]) -> str:
-    """The sentence that holds most of a wrong quote's words."""
-    if not quote:
         return ""
-    words = _words(quote)
+    words = _words(quote[:MAX_SHOWN])
     best = max(sentences, key=lambda sentence: len(words & _words(sentence)), default="")
-    if words and len(words & _words(best)) >= NEAR * len(words):
-        return f" Copy a sentence as it stands, such as: {best!r}"
-    return " Copy a sentence as it stands."
+    similar = words and len(words & _words(best)) >= MIN_SIMILARITY * len(words)
+    such_as = f" exactly, such as: {best!r}" if similar else " exactly."
+    return f"Quote {number} is in no passage: {quote[:MAX_SHOWN]!r}. Copy a sentence{such_as}"
 
 
 def _words(text: str) -> set[str]:
@@ -200,9 +158,9 @@ def _words(text: str) -> set[str]:
 
 
 def _sentences(passages: Iterable[str]) -> list[str]:
-    """Of the passages, the first ones; of each what can be shown."""
+    """The first sentences of the passages, each cut to what can be shown."""
     parts = (part.strip() for passage in passages for part in passage.replace(". ", ".\n").split("\n"))
-    return [part[:LONGEST] for part in islice(filter(None, parts), MOST_COMPARED)]
+    return [part[:MAX_SENTENCE] for part in islice(filter(None, parts), MAX_COMPARED)]
 
 
 def _texts(passages: Iterable[Any]) -> Iterable[str]:
@@ -210,11 +168,11 @@ def _texts(passages: Iterable[Any]) -> Iterable[str]:
 
 
 def _values(output: Output, field: str) -> list[Any]:
-    return [value for value in within(output, field.split(".")) if value not in (None, "", {})]
+    return [value for value in values_at(output, field.split(".")) if value not in (None, "", {})]
 
 
-def _sized(output: Output, options: OfCount, *, at_most: bool) -> Verdict:
-    values = within(output, options.field.split("."))
+def _check_size(output: Output, options: CountOptions, *, at_most: bool) -> Verdict:
+    values = values_at(output, options.field.split("."))
     one = values[0] if len(values) == 1 else None
     size: float = len(values)
     what = f"{options.field} has {len(values)} items"
@@ -222,19 +180,15 @@ def _sized(output: Output, options: OfCount, *, at_most: bool) -> Verdict:
         size, what = one, f"{options.field} is {one}"
     if size <= options.count if at_most else size >= options.count:
         return Passed()
-    return Failed((f"{what}, at {'most' if at_most else 'least'} {options.count} are wanted.",))
+    return Failed((f"{what}, at {'most' if at_most else 'least'} {options.count} are needed.",))
 
 
-CHECKS: dict[str, Registered[Check]] = {
-    "not_empty": Registered(OfField, not_empty, "the field says something"),
-    "at_most": Registered(OfCount, at_most, "the list has at most so many items, or the number is no larger"),
-    "at_least": Registered(
-        OfCount, at_least, "the list has at least so many items, or the number is no less"
-    ),
-    "is_true": Registered(OfFlag, is_true, "the field is true, such as `written`"),
-    "found": Registered(OfField, found, "something was found: an empty retrieval is refused"),
-    "quotes_match": Registered(OfQuotes, quotes_match, "every quote stands, to the letter, in a passage"),
-    "claims_rest": Registered(
-        OfClaims, claims_rest, "every claim is in words of its quote, for the most part"
-    ),
+CHECKS = {
+    "not_empty": RegisteredFunction(FieldOptions, not_empty),
+    "at_most": RegisteredFunction(CountOptions, at_most),
+    "at_least": RegisteredFunction(CountOptions, at_least),
+    "is_true": RegisteredFunction(FlagOptions, is_true),
+    "found": RegisteredFunction(FieldOptions, found),
+    "quotes_match": RegisteredFunction(QuoteOptions, quotes_match),
+    "claims_rest": RegisteredFunction(ClaimOptions, claims_rest),
 }

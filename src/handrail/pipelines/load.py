@@ -1,23 +1,76 @@
-"""Agents in folders: those of the user, and those of the workspace once the user has trusted them."""
+"""All pipelines: the built-in ones, and agents in folders once the user has trusted them."""
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from handrail.config.places import Places
-from handrail.engine.pipeline.definition import Pipeline
+from handrail.engine.pipeline import Catalogue, Pipeline, Stage
+from handrail.pipelines import chat, init_notes, plan
+from handrail.pipelines.chat import CHAT
+from handrail.pipelines.init_notes import INIT
+from handrail.pipelines.plan import FOLLOW, PLAN
 from handrail.protocol.errors import ConfigProblem, UsageProblem
 
 if TYPE_CHECKING:
     from handrail.pipelines.agent_definition import Agent
-    from handrail.pipelines.agent_folder import Found
+    from handrail.pipelines.agent_folder import FoundAgent
+
+AGENT = Pipeline("agent", stages=(Stage("work", "work"),))
+
+
+def _build() -> Pipeline:
+    from handrail.pipelines.build.pipeline import BUILD
+
+    return BUILD
+
+
+BUILT_IN_PIPELINES = Catalogue(
+    {pipeline.name: pipeline for pipeline in (AGENT, CHAT, INIT, PLAN, FOLLOW)},
+    checks={
+        "chat_steps_left": chat.steps_left,
+        "plan_has_steps": plan.has_steps,
+        "plan_has_open_step": plan.has_open_step,
+        "plan_step_done": plan.step_done,
+        "plan_steps_left": plan.steps_left,
+    },
+    steps={
+        "chat_look": chat.look_around,
+        "chat_load": chat.load_planned,
+        "chat_apply": chat.apply_answer,
+        "plan_look": plan.look_for_plan,
+        "plan_record": plan.record_plan,
+        "plan_next": plan.next_step,
+        "plan_load": plan.load_step,
+        "plan_review": plan.review_step,
+        "init_look": init_notes.look,
+        "init_write": init_notes.write,
+    },
+    words={
+        "chat_loaded": chat.loaded_text,
+        "chat_applied": chat.applied_text,
+        "init_ended": init_notes.ended_text,
+        "plan_study": plan.study_text,
+        "plan_text": plan.plan_text,
+        "plan_told": plan.plan_told,
+        "plan_step": plan.step_text,
+        "plan_progress": plan.progress_text,
+    },
+    loaded={"build": _build},
+    skips={
+        "chat_skips": chat.skipped_stages,
+        "init_skips": init_notes.skipped_stages,
+        "plan_skips": plan.plan_skips,
+        "follow_skips": plan.follow_skips,
+    },
+)
 
 Trust = Literal["own", "trusted", "untrusted", "changed"]
-WhyNot = Callable[[str], str]
-"""Why a model that is named in full cannot be asked; empty where it can."""
-MOST_AGENTS = 200
-"""Of one folder; the rest is not looked at."""
+WhyUnreachable = Callable[[str], str]  # why a model, named in full, cannot be used; empty where it can
+MAX_AGENTS = 200  # agents of one folder
+MAX_ENTRIES = 5_000
 UNTRUSTED = (
     "The agent {slug} came with this workspace, and would choose prompts, models and steps for you. "
     "Look at it with `handrail agents show {slug}`; `handrail trust` lets it be used."
@@ -28,27 +81,26 @@ CHANGED = (
 )
 
 
-def no_reason(_model: str) -> str:
-    """For callers that ask no model."""
-    return ""
-
-
 class AgentFolders:
-    """The agents there are. Nothing is looked at before one is asked for."""
+    """The agents of the user and of the workspace, loaded when they are needed."""
 
     def __init__(
-        self, places: Places, workspace: Path, why_not: WhyNot = no_reason, *, trusted: bool = False
+        self,
+        places: Places,
+        workspace: Path,
+        why_not: WhyUnreachable = lambda _model: "",
+        *,
+        trusted: bool = False,
     ) -> None:
-        """`trusted` lets those of the workspace be used this once."""
+        """`trusted` allows the workspace's agents in this process."""
         self._why_not = why_not
         self._places = places
         self._workspace = workspace
         self._trusted = trusted
         self._loaded: dict[str, Agent] = {}
-        """By the hash of all files."""
 
     def pipeline(self, slug: str) -> Pipeline | None:
-        """The pipeline of an agent, None where there is none; raises where it is wrong or not trusted."""
+        """The pipeline of an agent, or None; raises where it is invalid or not trusted."""
         found = self.find(slug)
         if found is None:
             return None
@@ -62,59 +114,54 @@ class AgentFolders:
             raise ConfigProblem("\n".join(problems))
         return agent.pipeline
 
-    def find(self, slug: str) -> "Found | None":
-        """Where an agent is: the user's own goes before one of the workspace."""
-        from handrail.pipelines.agent_folder import Found, is_agent, slug_problem
+    def find(self, slug: str) -> "FoundAgent | None":
+        """The folder of an agent; the user's own comes before the workspace's."""
+        from handrail.pipelines.agent_folder import FoundAgent, is_agent, slug_problem
 
         if slug_problem(slug):
             return None
         for where, folder in self._folders():
             if is_agent(folder / slug):
-                return Found(slug, folder / slug, where)
+                return FoundAgent(slug, folder / slug, where)
         return None
 
-    def all(self) -> "Iterator[Found]":
-        """All folders that have a definition, the user's own first."""
-        from handrail.pipelines.agent_folder import Found, is_agent
+    def all(self) -> "Iterator[FoundAgent]":
+        from handrail.pipelines.agent_folder import FoundAgent, is_agent
 
         for where, folder in self._folders():
             try:
-                names = sorted(entry.name for entry in os.scandir(folder))
-            except (FileNotFoundError, NotADirectoryError):
+                with os.scandir(folder) as entries:
+                    names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
+            except OSError:
                 continue
             agents = [name for name in names if is_agent(folder / name)]
-            yield from (Found(name, folder / name, where) for name in agents[:MOST_AGENTS])
+            yield from (FoundAgent(name, folder / name, where) for name in agents[:MAX_AGENTS])
 
     def names(self) -> list[str]:
-        """The names under which agents can be called."""
         return [found.slug for found in self.all() if self.find(found.slug)]
 
-    def load(self, found: "Found") -> "Agent":
-        """The agent as its files are now; raises ConfigProblem with all that is wrong."""
-        from handrail.pipelines.agent_definition import defined
+    def load(self, found: "FoundAgent") -> "Agent":
+        """The agent as its files are now; raises ConfigProblem with everything that is wrong."""
+        from handrail.pipelines.agent_definition import define_agent
         from handrail.pipelines.agent_folder import read_agent
 
         files = read_agent(found)
         key = f"{found.where} {found.slug} {files.sha256}"
         if key not in self._loaded:
-            self._loaded[key] = defined(files)
+            self._loaded[key] = define_agent(files)
         return self._loaded[key]
 
     def unreachable(self, agent: "Agent") -> list[str]:
-        """What stands in the way of the models that its stages name, by file and line."""
-        naming = [(at, stage) for at, stage in enumerate(agent.pipeline.stages) if stage.model]
-        if not naming:
-            return []
-        from handrail.pipelines.wording import Problems
+        """Why models that its stages name cannot be used, each with file and line."""
+        from handrail.pipelines.agent_file import DefinitionProblems
 
-        found = Problems(agent.files.toml)
-        for at, stage in naming:
-            if problem := self._why_not(stage.model):
-                found.add(("stages", at, "model"), f"{stage.model} cannot be asked: {problem}")
-        return found.found
+        problems = DefinitionProblems(agent.files.toml)
+        for at, stage in enumerate(agent.pipeline.stages):
+            if stage.model and (why := self._why_not(stage.model)):
+                problems.add(("stages", at, "model"), f"{stage.model} cannot be asked: {why}")
+        return problems.found
 
     def trust(self, agent: "Agent") -> Trust:
-        """Whether it may be used as it is now."""
         from handrail.config.trust import trusted_agents
 
         if agent.files.found.where == "yours":
@@ -125,10 +172,10 @@ class AgentFolders:
         return "changed" if before else "untrusted"
 
     def folder(self, where: Literal["yours", "workspace"]) -> Path:
-        """Where agents of this kind are kept."""
         return dict(self._folders())[where]
 
     def _folders(self) -> tuple[tuple[Literal["yours", "workspace"], Path], ...]:
-        from handrail.pipelines.agent_folder import FOLDER
+        from handrail.pipelines.agent_folder import AGENTS_FOLDER
 
-        return ("yours", self._places.settings.parent / FOLDER), ("workspace", self._workspace / FOLDER)
+        own, shared = self._places.settings.parent / AGENTS_FOLDER, self._workspace / AGENTS_FOLDER
+        return ("yours", own), ("workspace", shared)

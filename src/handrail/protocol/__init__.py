@@ -1,1 +1,1 @@
-"""The words every room shares: ids, values, commands, events, errors. Imports pydantic and nothing else."""
+"""What every room shares: ids, values, commands, events, errors. Imports only msgspec."""

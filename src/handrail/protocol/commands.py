@@ -1,232 +1,214 @@
-"""Commands: what an interface asks of a session. They wait in the inbox until the holder takes them."""
+"""Commands: what an interface asks of a session; they wait in the inbox for the session's holder."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
+from msgspec.json import Decoder
+from msgspec.structs import replace
 
-from handrail.protocol.family import Family
 from handrail.protocol.ids import new_id
-from handrail.protocol.routing import Where
-from handrail.protocol.values import AttachedImage, Mode, Role, Value
+from handrail.protocol.plan import Plan
+from handrail.protocol.values import AttachedImage, LabelName, Mode, Role, SessionStatus, Tagged, TaskFilter
 
-LONGEST_COMMAND = 16_000
-MOST_COMMANDS = 50
+MAX_COMMAND_CHARS = 16_000
+MAX_COMMANDS = 50
 
 
-class SendMessage(Value):
+class SendMessage(Tagged, tag="send_message"):
     """Start a turn, or steer the one that is running."""
 
-    type: Literal["send_message"] = "send_message"
     text: str
-    message_id: str = Field(default_factory=lambda: new_id("m"))
-    """The id that the message will have in the log, so that its sender can find it there."""
+    message_id: str = field(default_factory=lambda: new_id("m"))
+    """The message's id in the log, so that the sender can find it there."""
     images: tuple[AttachedImage, ...] = ()
-    """Pictures that the user named or pasted, their bytes already kept as blobs."""
+    """Pictures that the user named or pasted; their bytes are already stored as blobs."""
     check: str = ""
-    """A command of the user's: the turn counts as done only when it passes."""
-    attempts: int = Field(default=1, ge=1, le=20)
-    """How many fresh answers may be tried against the check, each from the same starting files."""
+    """The user's command that must pass before the turn counts as done."""
+    attempts: Annotated[int, Meta(ge=1, le=20)] = 1
+    """How many fresh answers may be tried against the check, each starting from the same files."""
     route: str = ""
-    """The pipeline that it runs through, or `auto`; empty: the session's.
+    """The pipeline to use, or `auto`; empty: the session's.
 
-    A paused run gets every message; by another route than its own it asks whether to leave.
+    A paused run gets every message; if the route is not its own, it asks whether to leave the run.
     """
     suggested: bool = False
-    """The words are the model's, and the user picked them: they mention nothing in the user's name."""
-    selection: Where | None = None
-    """What the user picked of the options that a question offered them."""
+    """The text is a suggestion of the model that the user picked; mentions in it are not expanded."""
+    selection: TaskFilter | None = None
+    """The option of a question that the user picked."""
     seen: int | None = None
-    """The last event that its sender was shown; None: all that there were when it was sent.
+    """The last event that the sender had been shown; None: all events so far.
 
-    A number or a yes counts only as the answer to what was asked up to there.
+    A number or a yes answers only what was asked up to this event.
     """
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema that the turn's last answer has to fit."""
+    resume: Literal["", "retry", "continue"] = ""
+    """Repeat the last request, without this text; or accept what was recovered of its answer, and go on."""
 
 
-class Cancel(Value):
+class Cancel(Tagged, tag="cancel"):
     """Stop the running turn; what was done stays done."""
 
-    type: Literal["cancel"] = "cancel"
     by: Literal["user", "signal"] = "user"
     withdraw: tuple[str, ...] = ()
-    """Ids of messages that the user takes back, where they still wait."""
 
 
-class AnswerApproval(Value):
-    """The user's word on one call; `always` holds for the same call until the session ends.
+class AnswerApproval(Tagged, tag="answer_approval"):
+    """The user's decision on one call; `always` covers the same call until the session ends.
 
-    `allow` also writes the entry that was asked about into the user's list of allowed commands.
+    `allow` also adds the proposed entry to the user's list of allowed commands.
     """
 
-    type: Literal["answer_approval"] = "answer_approval"
     approval_id: str
     decision: Literal["once", "always", "allow", "reject"]
     note: str = ""
 
 
-class AnswerQuestion(Value):
-    """The user's answer to a question of the model's."""
-
-    type: Literal["answer_question"] = "answer_question"
+class AnswerQuestion(Tagged, tag="answer_question"):
     question_id: str
     answer: str
 
 
-class RunCommand(Value):
-    """Run a command that the user picked by their own hand, most often one that an answer suggests.
+class RunCommand(Tagged, tag="run_command"):
+    """Run a command that the user picked, most often one that an answer suggests.
 
-    To pick it is the user's word on exactly this text, once; what is denied stays denied.
+    Picking it approves exactly this text, once; a denied command stays denied.
     """
 
-    type: Literal["run_command"] = "run_command"
-    command: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND)]
+    command: Annotated[str, Meta(min_length=1, max_length=MAX_COMMAND_CHARS)]
     network: bool = False
-    """Let it use the network."""
-    message_id: str = Field(default_factory=lambda: new_id("m"))
-    """The id that its message will have in the log."""
+    message_id: str = field(default_factory=lambda: new_id("m"))
 
 
-class RunAll(Value):
-    """Run commands one by one; after each the model sees the output and says how to go on."""
+class RunAll(Tagged, tag="run_all"):
+    """Run commands one by one; after each, the model sees the output and decides how to continue."""
 
-    type: Literal["run_all"] = "run_all"
     commands: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND)], ...],
-        Field(min_length=1, max_length=MOST_COMMANDS),
+        tuple[Annotated[str, Meta(min_length=1, max_length=MAX_COMMAND_CHARS)], ...],
+        Meta(min_length=1, max_length=MAX_COMMANDS),
     ]
     network: bool = False
-    message_id: str = Field(default_factory=lambda: new_id("m"))
+    message_id: str = field(default_factory=lambda: new_id("m"))
 
 
-class SetMode(Value):
-    type: Literal["set_mode"] = "set_mode"
+class SetMode(Tagged, tag="set_mode"):
     mode: Mode
 
 
-class SetRoute(Value):
-    """Send the session's messages to this pipeline; `auto`: to the one that fits."""
+class SetRoute(Tagged, tag="set_route"):
+    """Send the session's messages to this pipeline; `auto`: the router chooses."""
 
-    type: Literal["set_route"] = "set_route"
     route: str
 
 
-class SetModel(Value):
-    type: Literal["set_model"] = "set_model"
+class SetAutoContinue(Tagged, tag="set_auto_continue"):
+    """Let requests of several steps continue by themselves in this session, or not."""
+
+    on: bool
+
+
+class SetPlan(Tagged, tag="set_plan"):
+    """Replace the session's plan by the user's."""
+
+    plan: Plan
+
+
+class ApprovePlan(Tagged, tag="approve_plan"):
+    """Make the steps of this plan todos, and go from mode `plan` to `edit`."""
+
+    plan_id: str
+
+
+class SetModel(Tagged, tag="set_model"):
     model: str
     role: Role = "main"
 
 
-class SelectIntent(Value):
-    """Make an intent the active one of the session; empty: none."""
+class SelectIntent(Tagged, tag="select_intent"):
+    """Set the session's active intent; empty: none."""
 
-    type: Literal["select_intent"] = "select_intent"
     intent_id: str
 
 
-class Rename(Value):
-    type: Literal["rename"] = "rename"
+class Rename(Tagged, tag="rename"):
     title: str
 
 
-class Delete(Value):
-    """Hide the session from lists; `Restore` brings it back."""
-
-    type: Literal["delete"] = "delete"
+class SetStatus(Tagged, tag="set_status"):
+    status: SessionStatus
 
 
-class Restore(Value):
-    type: Literal["restore"] = "restore"
+class ChangeLabels(Tagged, tag="change_labels"):
+    add: tuple[LabelName, ...] = ()
+    remove: tuple[str, ...] = ()
 
 
-class Compact(Value):
+class Delete(Tagged, tag="delete"):
+    """Hide the session from lists; `Restore` shows it again."""
+
+
+class Restore(Tagged, tag="restore"): ...
+
+
+class Compact(Tagged, tag="compact"):
     """Summarise older turns now."""
 
-    type: Literal["compact"] = "compact"
 
-
-class UndoCompaction(Value):
+class UndoCompaction(Tagged, tag="undo_compaction"):
     """Show the model the full older turns again."""
 
-    type: Literal["undo_compaction"] = "undo_compaction"
 
-
-class CompleteTodo(Value):
-    type: Literal["complete_todo"] = "complete_todo"
+class CompleteTodo(Tagged, tag="complete_todo"):
     todo_id: str
 
 
-class Rewind(Value):
+class Rewind(Tagged, tag="rewind", kw_only=True):
     """Go back to before a change set, or before a message: its files, the conversation, or both."""
 
-    type: Literal["rewind"] = "rewind"
-    request_id: str = Field(default_factory=lambda: new_id("r"))
-    """The id that the outcome will name."""
+    request_id: str = field(default_factory=lambda: new_id("r"))
     to: str
-    """Id of a change set, or the end of one, or id of a message."""
+    """Id of a change set, or the end of that id, or id of a message."""
     only: bool = False
-    """Take back this one change set and none of the later ones."""
+    """Undo this one change set and none of the later ones."""
     files: bool = True
     conversation: bool = False
     accept: tuple[str, ...] = ()
-    """Files that somebody else changed since, of which the merge is to be taken."""
+    """Files changed by others since then, for which the user accepts the merge."""
     leave: tuple[str, ...] = ()
-    """Files that are to stay as they are."""
 
 
-class Redo(Value):
-    """Take back the last rewind."""
+class Redo(Tagged, tag="redo"):
+    """Undo the last rewind."""
 
-    type: Literal["redo"] = "redo"
-    request_id: str = Field(default_factory=lambda: new_id("r"))
+    request_id: str = field(default_factory=lambda: new_id("r"))
     accept: tuple[str, ...] = ()
     leave: tuple[str, ...] = ()
 
 
-class CommitChanges(Value):
-    """Commit to git what this session has changed since it last did."""
+class CommitChanges(Tagged, tag="commit_changes"):
+    """Commit to git what this session changed since its last commit."""
 
-    type: Literal["commit_changes"] = "commit_changes"
-    request_id: str = Field(default_factory=lambda: new_id("g"))
-    """The id that the outcome will name."""
+    request_id: str = field(default_factory=lambda: new_id("g"))
     message: str = ""
     """Empty: Handrail writes one."""
 
 
-class StopBackground(Value):
-    """Stop a command that runs in the background."""
-
-    type: Literal["stop_background"] = "stop_background"
+class StopBackground(Tagged, tag="stop_background"):
     background_id: str
 
 
-Command = Annotated[
-    SendMessage
-    | Cancel
-    | AnswerApproval
-    | AnswerQuestion
-    | RunCommand
-    | RunAll
-    | SetMode
-    | SetModel
-    | SetRoute
-    | SelectIntent
-    | Rename
-    | Delete
-    | Restore
-    | Compact
-    | UndoCompaction
-    | CompleteTodo
-    | CommitChanges
-    | StopBackground
-    | Rewind
-    | Redo,
-    Field(discriminator="type"),
-]
+TurnCommand = SendMessage | Cancel | AnswerApproval | AnswerQuestion | RunCommand | RunAll | StopBackground
+ListCommand = Rename | SetStatus | ChangeLabels | Delete | Restore
+SessionCommand = SetMode | SetModel | SetRoute | SelectIntent | ListCommand | CompleteTodo
+PlanCommand = SetPlan | ApprovePlan | SetAutoContinue
+HistoryCommand = Compact | UndoCompaction | CommitChanges | Rewind | Redo
+Command = TurnCommand | SessionCommand | PlanCommand | HistoryCommand
 
-COMMAND: Family[Command] = Family(Command)
+COMMAND: Decoder[Command] = Decoder(Command)
 
 
-def as_sent(command: Command, last: int) -> Command:
-    """The command as it is left for the holder, when the session has so many events."""
+def with_seen(command: Command, last: int) -> Command:
+    """The command with `seen` set to the last event, if its sender did not set it."""
     if isinstance(command, SendMessage) and command.seen is None:
-        return command.model_copy(update={"seen": last})
+        return replace(command, seen=last)
     return command

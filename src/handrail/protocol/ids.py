@@ -1,9 +1,10 @@
-"""Ids: short, unique, and in order of creation when sorted as text."""
+"""Ids that sort by creation time, and stream names."""
 
 import os
 import time
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+WORKSPACE_STREAM = "workspace"
 
 
 def new_id(prefix: str) -> str:
@@ -17,8 +18,4 @@ def new_id(prefix: str) -> str:
 
 
 def session_stream(session_id: str) -> str:
-    """The name of the stream that holds a session's events."""
     return f"session:{session_id}"
-
-
-WORKSPACE_STREAM = "workspace"

@@ -1,33 +1,31 @@
-"""An intent: a piece of work with the files it may change, as it stands in the workspace's file of them."""
+"""An intent: a piece of work, the files it may change, and its acceptance criteria."""
 
 import hashlib
 
-from handrail.protocol.record import Record
+from handrail.protocol.values import Value
 
-SELECT, REQUEST = "select_active_intent", "request_scope"
+SELECT_INTENT, REQUEST_SCOPE = "select_active_intent", "request_scope"
 """Names of the tools for intents."""
-DONE = frozenset({"done", "complete", "completed", "closed"})
-"""Words for an intent that nothing is written for any more, in whatever case."""
+DONE_STATUSES = frozenset({"done", "complete", "completed", "closed"})
+"""Statuses of an intent that is finished; upper and lower case are the same."""
 
 
-class Intent(Record):
+class Intent(Value):
     id: str
     name: str = ""
     status: str = ""
     scope: tuple[str, ...] = ()
-    """Paths and globs that it owns, `!` before what is left out."""
+    """Paths and globs that it owns; `!` excludes."""
     constraints: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
-    """What has to hold before it is done."""
     depends_on: tuple[str, ...] = ()
     text: str = ""
     """As it is written, extra keys and comments included."""
 
     @property
     def done(self) -> bool:
-        return self.status.strip().lower() in DONE
+        return self.status.strip().lower() in DONE_STATUSES
 
     @property
     def sha256(self) -> str:
-        """Its version."""
         return hashlib.sha256(self.text.encode()).hexdigest()

@@ -1,36 +1,85 @@
-"""Small frozen values that commands and events are made of."""
+"""Frozen values in commands and events: tool calls, file changes, answers, routes."""
 
-from typing import Annotated, Any, Literal
+import builtins
+from operator import add
+from typing import Annotated, Any, Literal, dataclass_transform
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct, field
+from msgspec.json import decode, encode
+from msgspec.structs import astuple
 
-Mode = Literal["explore", "plan", "ask", "edit", "auto"]
+Mode = Literal["explore", "plan", "ask", "edit", "auto", "sandbox"]
 Role = Literal["main", "fast", "audit", "image"]
 Effort = Literal["low", "medium", "high"]
-"""How much a model is to think before it answers."""
+StructuredWay = Literal["schema", "json", "prompt"]
+"""How an answer by a schema is asked for: by the schema, in the server's JSON mode, or by the prompt."""
 ReadAs = Literal["as_is", "fenced", "first_object", "repaired", "coerced", "trimmed", "words"]
-"""How an answer became an object: it was one, in a fence, among words, mended; then perhaps with simple types
-made what the schema asks for, and without names that it does not know. `words`: it was none, and its words
-are all that counts."""
+"""How an answer was read as an object: as it is, from a fence, as the first object in text, or repaired; then
+perhaps with simple types converted and unknown names removed. `words`: it was not one, and only its text
+is used."""
 FinishReason = Literal[
-    "answered", "cancelled", "budget", "stuck", "failed", "waiting", "interrupted", "unverified"
+    "answered", "cancelled", "budget", "stuck", "failed", "waiting", "interrupted", "unverified", "escalated"
 ]
 ToolKind = Literal["safe", "destructive"]
 HookPoint = Literal["before_tool", "after_tool", "before_end", "session_start"]
-"""When a hook runs."""
 
-SHOWN_DIGITS = 12
-"""How many hex digits of a file's SHA-256 the model sees and echoes."""
+HASH_DIGITS = 12
+"""Hex digits of a file's SHA-256 that the model sees and echoes."""
+Positive = Annotated[int, Meta(ge=1)]
+ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+SessionStatus = Literal["open", "in_progress", "done", "archived"]
+LabelName = Annotated[str, Meta(pattern=r"^\w[\w.:/+-]*\Z", max_length=40)]
+MAX_LABELS = 20
+"""Labels of one session."""
+RouteKind = Literal["clarify", "chat", "tasks", "agent"]
+MAX_OPTIONS = 7
+AUTO_ROUTE = "auto"
+"""The router chooses the pipeline of each message."""
+PLAN_ROUTE, FOLLOW_ROUTE = "plan", "follow"
+"""The pipelines that make a plan and that follow the approved one."""
+FOLLOW_INPUT = "Follow the plan."
 
 
-class Value(BaseModel):
-    """Base of everything that is stored or sent: frozen, closed, built on first use."""
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Value(Struct, frozen=True, forbid_unknown_fields=True):
+    """A frozen value. Types and limits are checked when it is decoded, not when it is constructed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+class Tagged(Value, tag_field="type"):
+    """A member of a union: `type` comes first in its JSON and says which member it is."""
+
+    @property
+    def type(self) -> str:
+        return tag_of(builtins.type(self))
+
+
+def tag_of(kind: type[Tagged]) -> str:
+    return str(kind.__struct_config__.tag)
+
+
+def to_json(value: object) -> str:
+    """Compact JSON; raises UnicodeEncodeError for half of a surrogate pair."""
+    return encode(value).decode()
+
+
+def to_dict(value: Value) -> dict[str, Any]:
+    data: dict[str, Any] = decode(encode(value))
+    return data
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether JSON is nested deeper than this."""
+    level = [value]
+    for _ in range(levels + 1):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return False
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return True
 
 
 class Usage(Value):
-    """Tokens of one request, as the provider counted them. `input_tokens` includes the cached ones."""
+    """Tokens of one request as the provider counted them; `input_tokens` includes cached ones."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -38,28 +87,21 @@ class Usage(Value):
     cache_write_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 class ToolCall(Value):
-    """A model's wish to use a tool. `problem` says why the arguments could not be read, if so."""
+    """A model's call of a tool. `problem` says why its arguments could not be read."""
 
     id: str
     name: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
     read: Literal["whole", "repaired", "cut"] = "whole"
-    """Repaired: it was no valid JSON, and a library made it so. Cut: its answer breaks off."""
+    """Repaired: invalid JSON that a library corrected. Cut: the answer ended within it."""
 
 
 class FileSeen(Value):
-    """A version of a file that the model has been shown."""
-
     path: str
     sha256: str
     how: Literal["user", "auto", "agent"]
@@ -69,129 +111,200 @@ class FileSeen(Value):
 
 
 class Excerpt(Value):
-    """A part of a file that one answer is to rewrite: a function, or all of a small file."""
+    """A part of a file that one answer rewrites: a function, or a whole small file."""
 
     path: str
     name: str
-    """Empty for all of the file."""
+    """Empty: the whole file."""
     text: str
-    """As it stands in the file."""
     kept: str
-    """Its first lines, which stay as they are."""
-
-
-ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    """Its first lines, which stay unchanged."""
 
 
 class AttachedImage(Value):
-    """A picture that the model is shown; its bytes are the blob of this hash."""
+    """A picture for the model; its bytes are the blob with this hash."""
 
     sha256: str
     media_type: ImageType
-    size: int = Field(ge=1)
+    size: Positive
     """Bytes."""
-    width: int = Field(ge=1)
-    height: int = Field(ge=1)
+    width: Positive
+    height: Positive
     name: str
-    """Its path, for people and models."""
+    """Its path, as people and models see it."""
 
     @property
     def described(self) -> str:
-        """What it is, in words: `PNG, 800 x 600`."""
+        """Format and size: `PNG, 800 x 600`."""
         return f"{self.media_type.removeprefix('image/').upper()}, {self.width} x {self.height}"
 
 
 class ChangedRange(Value):
-    """Lines of a new content that were not in the old one."""
+    """Lines of the new content that were not in the old one."""
 
     start: int
     end: int
     """From 1, both included."""
     sha256: str
-    """First 32 digits of the hash of the lines, normalised: found again where the block was moved."""
+    """First 32 digits of the hash of the normalised lines; finds the block again after a move."""
 
 
 class FileChange(Value):
-    """One file's part of a change set; the hashes name blobs, empty where there is no file."""
+    """One file in a change set; the hashes name blobs and are empty where there is no file."""
 
     path: str
     op: Literal["create", "update", "delete", "move"]
     destination: str = ""
-    """Where a move leads; `new_sha256` is the content there."""
+    """The target of a move; `new_sha256` is the content there."""
     old_sha256: str = ""
     new_sha256: str = ""
     old_mode: int | None = None
     new_mode: int | None = None
-    """Permissions; None where there is no file, or where they are not known."""
+    """Permissions, with the type bits for a link; None if there is no file or they are not known."""
     added: int = 0
     removed: int = 0
     matched: str = ""
-    """The step of tolerance that found the place; empty: exactly as it was written."""
+    """The tolerance that was needed to find the place; empty: an exact match."""
     size: int | None = None
-    """Bytes of the new content, where known."""
     restorable: bool = True
-    """False: what was there before is not kept, so that nothing can bring it back."""
+    """False: the old content is not stored, so the change cannot be undone."""
     ranges: tuple[ChangedRange, ...] = ()
-    """What is new in it, where both contents are known and are text."""
+    """The new lines, if both contents are known and are text."""
+    raw: str = ""
+    """The bytes of `path` in hexadecimal, where they are not UTF-8."""
+    ignored: bool = False
+    """Git ignores it, or it is in a cache: it is recorded only so that it can be undone."""
+
+
+class FolderMode(Value):
+    """Permissions of a folder before and after a change set; None where there is no folder."""
+
+    path: str
+    """As in `path_text`: also what is not UTF-8."""
+    old: int | None
+    new: int | None
 
 
 class TraceMark(Value):
-    """The lines that a change set has in the trace of the workspace, one a file, chained by their hashes."""
+    """A change set's lines in the workspace's trace, one per file, chained by hashes."""
 
     writer: str
     number: int
-    """Of the first of them in the writer's chain, from 1."""
+    """Number of the first line in the writer's chain, from 1."""
     before: str
-    """Hash of the line before it in that chain; empty for the first."""
+    """Hash of the previous line in that chain; empty for the first."""
     lines: tuple[str, ...]
-    """Hash of each: the last is the chain's head."""
+    """Hash of each line; the last one is the chain's head."""
     at: str
     """ISO 8601, UTC."""
     session_id: str
 
 
 class FileConflict(Value):
-    """A file that a rewind cannot simply put back."""
+    """A file that a rewind cannot simply restore."""
 
     path: str
     kind: Literal["merge", "conflict", "lost"]
-    """A merge can be accepted; a conflict or what is not kept any more can only be left as it is."""
+    """A merge can be accepted. A conflict, or content that is no longer stored, can only be left as it is."""
     why: str
     diff: str = ""
     """What accepting the merge would do."""
 
 
-class Kept(Value):
-    """What a compaction keeps of older turns; the next one goes on from it."""
+class CompactionSummary(Value):
+    """What a compaction keeps of older turns; the next compaction starts from it."""
 
     goal: str = ""
     asked: str = ""
-    """The message that is still being worked at, where the model is no longer shown it."""
+    """The message in progress, if it is no longer in the model's context."""
     notes: str = ""
-    """Written by a model."""
     said: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     todos: tuple[str, ...] = ()
-    left_out: dict[str, int] = Field(default_factory=dict)
-    """{list: how many older lines of it are not in it}"""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """{list: how many older lines were dropped from it}"""
 
 
 class Todo(Value):
-    """A step of the session's plan. Its state changes by facts, never by the model's word."""
+    """A step of the session's plan. Facts complete it, never a claim of the model."""
 
     id: str
     text: str
     done: bool = False
+    command: str = ""
+    """The command whose success completes it; empty: the change or command that names it does."""
 
 
 class AllowedCommand(Value):
-    """An entry of the list of allowed commands that carries more than its words."""
-
-    command: Annotated[str, Field(min_length=1)]
+    command: Annotated[str, Meta(min_length=1)]
     network: bool = False
-    """The network is open for commands that it allows."""
 
 
-Entry = str | AllowedCommand
+CommandEntry = str | AllowedCommand
+NEXT_STEPS_TOOL = "next_steps"
+CONTINUE_INPUT = "Continue with the next open todos."
+"""The input of the next step of a request with several steps."""
+
+
+class AnswerSection(Value, kw_only=True):
+    title: str = ""
+    text: str
+
+
+class AnswerTodo(Value):
+    text: str
+    done: bool = False
+    """In answers of older versions; nothing follows from it."""
+    command: str = ""
+    """The command whose success completes it, if no change does."""
+
+
+class NextStep(Value):
+    label: str
+    input: str
+
+
+class StructuredAnswer(Value):
+    summary: str
+    sections: tuple[AnswerSection, ...] = ()
+    todos: tuple[AnswerTodo, ...] = ()
+    changes: tuple[dict[str, Any], ...] = ()
+    """In the form of docs/proposals.md; other events say whether they are applied."""
+    commands: tuple[str, ...] = ()
+    """For the user to run; none runs by itself."""
+    next_steps: tuple[NextStep, ...] = ()
+
+
+class RouteOption(Value):
+    id: str
+    title: str
+    scheduled_for: str = ""
+
+
+class TaskFilter(Value):
+    """A normalised filter on the task list; empty fields do not restrict it."""
+
+    ids: tuple[str, ...] = ()
+    text: str = ""
+    scheduled_range: tuple[str, str] | None = None
+    priority: str = ""
+    completed: bool | None = None
+    repeating: bool | None = None
+
+
+class RouterDecision(Value):
+    decision: RouteKind
+    confidence: Annotated[float, Meta(ge=0, le=1)]
+    question: str = ""
+    """One short question, if the user has to clarify."""
+    options: Annotated[tuple[RouteOption, ...], Meta(max_length=MAX_OPTIONS)] = ()
+    entities: dict[str, Any] = field(default_factory=dict)
+    """What the message names: files, people, dates."""
+    where: TaskFilter | None = None
+
+    @property
+    def strong(self) -> bool:
+        """Whether the message names what it is about."""
+        return any(self.entities.values()) or self.where not in (None, TaskFilter())

@@ -1,1 +1,1 @@
-"""Sessions: a handle on one conversation's log, and what is folded from it. Appends and folds, no more."""
+"""Sessions: a handle on one conversation's log, and projections of its events."""

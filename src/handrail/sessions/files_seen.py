@@ -1,17 +1,18 @@
-"""The registry: which version of each file the model has been shown, and what was done to files.
+"""Which version of each file the model has seen, and what was done to files.
 
-Both are folds of the session's events. What is older than they keep is in the log.
+Both are folds of the session's events and keep only the latest entries.
 """
 
-from copy import copy
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from handrail.protocol.events import ChangeAbandoned, ChangeApplied, ChangePrepared, Event
 from handrail.protocol.values import FileChange, FileSeen
-from handrail.sessions.fold import Fold
 
 REMEMBERED_FILES = 2_000
-"""The longest unseen are forgotten first: editing one again then only needs another read."""
+"""The least recently seen are dropped first; editing one then needs another read."""
 REMEMBERED_OPERATIONS = 100
 LANGUAGES = {
     ending: name
@@ -24,61 +25,61 @@ LANGUAGES = {
     )
     for ending in endings.split()
 }
-"""By the ending of a file's name."""
 
-By = Literal["agent", "user", "rollback", "command"]
-"""`user` is also any other program: whoever changed a file without telling Handrail."""
+ChangedBy = Literal["agent", "user", "rollback", "command"]
+"""`user` includes any other program that changed a file outside Handrail."""
+REPEATED = 10
+"""A repeated operation is noted once if it is among so many latest ones."""
 
 
-class SeenFile(Fold):
+class SeenFile(Struct):
     sha256: str
-    """The version that the model was shown last, or made itself."""
+    """The version that the model last saw, or wrote itself."""
     turn: int
-    """When that was."""
     whole: bool
     how: Literal["user", "auto", "agent"] = "agent"
     size: int | None = None
-    """Bytes, where known."""
     language: str = ""
     current: str = ""
-    """What the file holds as far as events tell: not what the model was shown where others changed it."""
+    """The file's content according to the events; not what the model saw, if others changed it since."""
     modified: int = 0
-    """The turn of the last change that is known of; 0: none is."""
-    modified_by: By | None = None
+    """The turn of the last known change; 0: none."""
+    modified_by: ChangedBy | None = None
 
 
-class Operation(Fold):
-    """Something done to a file; the hashes are empty where there was or is none."""
+class Operation(Struct):
+    """Something done to a file; a hash is empty where there is no file."""
 
     turn: int
     op: Literal["read", "create", "update", "delete", "move"]
     path: str
     before: str
     after: str
-    by: By
+    by: ChangedBy
     destination: str = ""
 
 
-class FilesSeen(Fold):
+class FilesSeen(Struct):
     files: dict[str, SeenFile] = {}
     """Last seen last."""
     history: list[Operation] = []
-    """The latest, oldest first."""
+    """Only the latest, oldest first."""
     prepared: dict[str, ChangePrepared] = {}
-    """Change sets that were begun and of which no outcome is known yet."""
+    """Change sets that were started and have no outcome yet."""
     changed: dict[str, str] = {}
-    """{path: hash after the last change in this session, empty where it was deleted}, last changed last"""
+    """{path: hash after its last change in this session, empty if deleted}, last changed last"""
 
-    def saw(self, files: tuple[FileSeen, ...], turn: int) -> None:
-        """Fold in versions that the model was shown; one that nobody told of somebody else has made."""
+    def record_seen(self, files: tuple[FileSeen, ...], turn: int) -> None:
+        """Record versions that the model has seen; an unexpected version was made by somebody else."""
         for file in files:
             before = self.files.pop(file.path, None)
             modified, by = (before.modified, before.modified_by) if before else (0, None)
             if before and before.current != file.sha256:
-                self._note(_by_others("update", file.path, before.current, file.sha256, turn))
+                self._note(Operation(turn, "update", file.path, before.current, file.sha256, "user"))
                 modified, by = turn, "user"
-            if file.how != "auto":  # what code shows again, nobody has done anything for
-                self._note(_read(file, turn))
+            if file.how != "auto":  # attached again by code: nobody read it
+                reader: ChangedBy = "user" if file.how == "user" else "agent"
+                self._note(Operation(turn, "read", file.path, file.sha256, file.sha256, reader))
             self.files[file.path] = SeenFile(
                 sha256=file.sha256,
                 turn=turn,
@@ -92,12 +93,12 @@ class FilesSeen(Fold):
             )
         self._forget()
 
-    def gone(self, paths: tuple[str, ...], turn: int) -> None:
-        """Fold in that the model was told that somebody else has deleted files."""
+    def record_deleted(self, paths: tuple[str, ...], turn: int) -> None:
+        """Record that the model was told of files that somebody else deleted."""
         for path in paths:
             before = self.files.pop(path, None)
             if before and before.current:
-                self._note(_by_others("delete", path, before.current, "", turn))
+                self._note(Operation(turn, "delete", path, before.current, "", "user"))
 
     def apply(self, event: Event, turn: int) -> None:
         match event:
@@ -111,18 +112,10 @@ class FilesSeen(Fold):
                         self._changed(file, prepared.by, turn)
                     self._forget()
 
-    def _changed(self, file: FileChange, by: By, turn: int) -> None:
-        self._note(
-            Operation(
-                turn=turn,
-                op=file.op,
-                path=file.path,
-                before=file.old_sha256,
-                after=file.new_sha256,
-                by=by,
-                destination=file.destination,
-            )
-        )
+    def _changed(self, file: FileChange, by: ChangedBy, turn: int) -> None:
+        hashes = file.old_sha256, file.new_sha256
+        if not file.ignored:
+            self._note(Operation(turn, file.op, file.path, *hashes, by, file.destination))
         self.changed.pop(file.path, None)
         self.changed[file.path] = "" if file.destination else file.new_sha256
         if file.destination:
@@ -130,13 +123,12 @@ class FilesSeen(Fold):
         if by == "agent":
             self._made(file, turn)
         elif known := self.files.get(file.path):
-            # What anybody else changes, the user by a rewind included, the model has not been shown.
-            told = copy(known)
-            told.current, told.modified, told.modified_by = self.changed[file.path], turn, by
-            self.files[file.path] = told
+            # The model has not seen what others change, the user by a rewind included.
+            current = self.changed[file.path]
+            self.files[file.path] = replace(known, current=current, modified=turn, modified_by=by)
 
     def _made(self, file: FileChange, turn: int) -> None:
-        """What the model has made itself it knows."""
+        """Record a file that the model wrote: it knows the new content."""
         before = self.files.pop(file.path, None)
         path = file.destination or file.path
         if not file.new_sha256:
@@ -144,7 +136,7 @@ class FilesSeen(Fold):
         self.files[path] = SeenFile(
             sha256=file.new_sha256,
             turn=turn,
-            # Who changed a part of what they saw a part of has still not seen the rest.
+            # Changing a part of a file does not show the rest of it.
             whole=file.op == "create" or bool(before and before.whole),
             how=before.how if before else "agent",
             size=file.size,
@@ -166,19 +158,6 @@ class FilesSeen(Fold):
         del self.history[:-REMEMBERED_OPERATIONS]
 
 
-REPEATED = 10
-"""Reading on in a file is one operation, as long as little else happens meanwhile."""
-
-
-def _read(file: FileSeen, turn: int) -> Operation:
-    by: By = "user" if file.how == "user" else "agent"
-    return Operation(turn=turn, op="read", path=file.path, before=file.sha256, after=file.sha256, by=by)
-
-
-def _by_others(op: Literal["update", "delete"], path: str, before: str, after: str, turn: int) -> Operation:
-    return Operation(turn=turn, op=op, path=path, before=before, after=after, by="user")
-
-
 def language_of(path: str) -> str:
-    """What a file is written in, by its name; empty where that does not tell."""
+    """A file's language by its extension; empty if unknown."""
     return LANGUAGES.get(path.rpartition(".")[2].lower(), "")

@@ -1,21 +1,19 @@
-"""What is known of a run: enough for any process to go on with it, and no more than its pipeline is long."""
+"""State of a session's runs, also after rewinds: all that another process needs to continue one."""
 
-from typing import Any, Literal
+import copy
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
-from handrail.protocol.events import (
-    Answered,
-    BatchStarted,
+from msgspec import Struct
+
+from handrail.protocol.events import Event
+from handrail.protocol.events.base import Recorded
+from handrail.protocol.events.changes import ChangeAbandoned, ChangeApplied, ChangePrepared, Redone, Rewound
+from handrail.protocol.events.conversation import TurnStarted, UserMessage
+from handrail.protocol.events.requests import Answered, RequestFailed, RequestStarted, SideAnswered, SideAsked
+from handrail.protocol.events.runs import (
     BreakoutPending,
-    CallStatus,
-    ChangeAbandoned,
-    ChangeApplied,
-    ChangePrepared,
-    Event,
     GateFailed,
-    HookSpoke,
-    Recorded,
-    RequestFailed,
-    RequestStarted,
     RunBrokenOff,
     RunCompleted,
     RunContinued,
@@ -24,129 +22,114 @@ from handrail.protocol.events import (
     RunRepaired,
     RunResumed,
     RunStarted,
-    SessionCopied,
-    SideAnswered,
-    SideAsked,
     StageCompleted,
+    StageKind,
     StageStarted,
-    ToolFinished,
-    ToolStarted,
-    TurnStarted,
-    UserMessage,
 )
-from handrail.protocol.events.runs import StageKind
+from handrail.protocol.events.session import SessionCopied
+from handrail.protocol.events.tools import BatchStarted, CallStatus, HookSpoke, ToolFinished, ToolStarted
 from handrail.protocol.values import ToolKind, Usage
-from handrail.sessions.fold import Fold
+from handrail.sessions.projections import RouteState
 
-SUMMARIES = 5
-"""Ended runs that later turns are told of."""
-FEEDBACK, FEEDBACK_LENGTH = 4, 8_000
-"""Words of the user that a run remembers, the latest first to last."""
-ISSUES, ISSUE_LENGTH = 20, 500
+MAX_SUMMARIES = 5
+"""Ended runs that later turns are told about."""
+MAX_FEEDBACK, FEEDBACK_LENGTH = 4, 8_000
+"""Comments of the user that a run remembers: the latest, and how much of each."""
+MAX_ISSUES, ISSUE_LENGTH = 20, 500
 
 
-class StageDone(Fold):
+class CompletedStage(Struct):
     stage_id: str
     output: dict[str, Any] | None
     blob: str = ""
 
 
-class StageCall(Fold):
-    """A tool call of a stage of code."""
-
+class StageCall(Struct):
     tool: str
     kind: ToolKind
     status: CallStatus | None = None
-    """None: it was begun, and nobody knows how it ended."""
+    """None: it was started, and its end is unknown."""
     seq: int = 0
-    """Where its end stands in the log."""
+    """Sequence number of its end."""
     change_id: str = ""
     applied: bool = False
 
 
-class OpenStage(Fold):
+class OpenStage(Struct):
     stage_id: str
     stage: str
     kind: StageKind
     seq: int = 0
-    """Where it begins in the log."""
     calls: dict[str, StageCall] = {}
-    """Of a stage of code, by call id: what is done is not done again."""
+    """For a code stage, by call id: finished calls are not repeated."""
     answer: int = 0
-    """Of a stage that is one answer: where the last whole one stands in the log."""
+    """For an answer stage: sequence number of the last complete answer."""
     unread: int = 0
-    """How many of them could not be read."""
 
 
-class Spent(Fold):
+class Spending(Struct):
     tokens: int = 0
     usd: float = 0.0
     known: bool = True
-    """False: the price of something is not known."""
+    """False: a price is not known."""
 
 
-class Reserved(Fold):
-    """What an open request may come to; it counts where nobody says what it came to."""
+class ReservedSpending(Struct):
+    """The upper bound of an open request; used if its real cost never becomes known."""
 
     request_id: str
     tokens: int
     usd: float
 
 
-class RunState(Fold):
+class RunState(Struct):
     run_id: str
     pipeline: str
     sha256: str = ""
-    """Of the files that define the pipeline; empty: it comes with Handrail."""
+    """Hash of the files that define the pipeline; empty: it is built in."""
     question: str = ""
     conversational: bool = False
     reads_only: bool = False
     skips: tuple[str, ...] = ()
     continues: bool = False
     rounds: int = 1
-    """How often the stages were begun that are done once for each step."""
+    """How often the stages that run once per step were started."""
     spoke: bool = False
-    """The conversation has its answer, and tells of it."""
+    """The conversation has its answer."""
     step: Literal["begin", "open", "done", "flawed", "paused", "resumed"] = "begin"
     start: str = ""
-    """The stage to begin with; empty: the first."""
+    """The stage to start with; empty: the first."""
     open: OpenStage | None = None
     last: str = ""
-    """The stage that was completed last."""
-    stages: dict[str, StageDone] = {}
-    """The latest output of each."""
+    stages: dict[str, CompletedStage] = {}
     flawed: str = ""
-    """The stage whose output was found wanting last."""
+    """The stage whose output was rejected last."""
     gate: str = ""
-    """What found it so."""
     wanting: dict[str, list[str]] = {}
-    """What is wrong with outputs, by stage, until each is completed again."""
+    """{stage: issues of its output, until it is completed again}"""
     repairs: dict[str, dict[str, int]] = {}
-    """How often stages were done again, by the names of the first and the last of them."""
+    """{first stage: {last stage: how often they were repeated}}"""
     feedback: list[str] = []
     chosen: str = ""
-    """The line of the last menu that the user chose."""
+    """The user's last menu choice."""
     pause: RunPaused | None = None
     leaving: BreakoutPending | None = None
     menu: int = 0
-    """Where what was asked last stands in the log."""
-    spent: dict[str, Spent] = {}
-    """By stage; what belongs to none is under an empty name."""
+    """Sequence number of the last question."""
+    spent: dict[str, Spending] = {}
+    """By stage; the empty name is for what belongs to none."""
     kept: dict[str, Any] = {}
-    """What earlier runs kept."""
-    reserved: Reserved | None = None
+    reserved: ReservedSpending | None = None
 
     @property
     def issues(self) -> list[str]:
-        """All that is to be mended."""
         return [issue for issues in self.wanting.values() for issue in issues]
 
     def repaired(self, first: str, last: str) -> int:
-        """How often these stages were done again."""
         return self.repairs.get(first, {}).get(last, 0)
 
     def asked(self, request_id: str) -> bool:
-        """Whether the request is the run's, and is open."""
+        """Whether this is the run's open request."""
         return bool(self.reserved and self.reserved.request_id == request_id)
 
     def tokens(self) -> int:
@@ -155,38 +138,33 @@ class RunState(Fold):
     def usd(self) -> float:
         return sum(spent.usd for spent in self.spent.values())
 
-    def of_stage(self, stage: str) -> Spent:
-        return self.spent.get(stage, Spent())
+    def of_stage(self, stage: str) -> Spending:
+        return self.spent.get(stage, Spending())
 
     def apply(self, event: Event, seq: int = 0) -> None:
-        self._stages(event, seq)
-        self._pauses(event, seq)
-        self._money(event)
-        self._calls(event, seq)
-        self._answers(event, seq)
+        self._apply_step(event, seq)
+        self._apply_cost(event)
+        self._apply_call(event, seq)
+        self._apply_answer(event, seq)
 
-    def _stages(self, event: Event, seq: int) -> None:
+    def _apply_step(self, event: Event, seq: int) -> None:
         match event:
             case StageStarted():
                 self.step, self.start = "open", ""
                 self.open = OpenStage(stage_id=event.stage_id, stage=event.stage, kind=event.kind, seq=seq)
             case StageCompleted():
                 self.step, self.open, self.last = "done", None, event.stage
-                self.stages[event.stage] = StageDone(
-                    stage_id=event.stage_id, output=event.output, blob=event.blob
-                )
+                self.stages[event.stage] = CompletedStage(event.stage_id, event.output, event.blob)
                 self.wanting.pop(event.stage, None)
             case GateFailed():
                 self.step, self.flawed, self.gate = "flawed", event.stage, event.gate
-                self.wanting[event.stage] = [issue[:ISSUE_LENGTH] for issue in event.issues[:ISSUES]]
+                self.wanting[event.stage] = [issue[:ISSUE_LENGTH] for issue in event.issues[:MAX_ISSUES]]
             case RunRepaired():
                 self.step, self.start = "begin", event.first
                 self.repairs.setdefault(event.first, {})[event.last] = event.number
             case RunContinued():
                 self.step, self.start, self.rounds = "begin", event.first, event.number
-
-    def _pauses(self, event: Event, seq: int) -> None:
-        match event:
+                self.repairs = {}  # each round may be repaired
             case RunPaused():
                 self.step, self.pause, self.leaving, self.menu = "paused", event, None, seq
             case BreakoutPending():
@@ -195,41 +173,30 @@ class RunState(Fold):
                 self.pause, self.leaving = None, None
                 self.step, self.start = ("begin", self.last) if event.again else ("resumed", "")
                 self.chosen = event.choice
-                self._hear(event.feedback)
+                self.add_feedback(event.feedback)
 
-    def hear(self, message: UserMessage) -> None:
-        """Remember what the user said while nothing was asked: the stages to come are told."""
-        self._hear("\n\n".join(filter(None, (message.text.strip(), message.attached))))
+    def add_feedback(self, text: str) -> None:
+        """Remember a comment of the user for the stages to come."""
+        if len(text) > FEEDBACK_LENGTH:
+            text = f"{text[:FEEDBACK_LENGTH]}\n[{len(text) - FEEDBACK_LENGTH:,} more characters left out.]"
+        if text:
+            self.feedback = [*self.feedback, text][-MAX_FEEDBACK:]
 
-    def _hear(self, words: str) -> None:
-        if words:
-            self.feedback = [*self.feedback, _clipped(words)][-FEEDBACK:]
-
-    def _money(self, event: Event) -> None:
+    def _apply_cost(self, event: Event) -> None:
         match event:
             case RequestStarted() | SideAsked():
-                self.reserved = Reserved(
-                    request_id=event.request_id, tokens=event.most_tokens, usd=event.most_usd
-                )
+                self.reserved = ReservedSpending(event.request_id, event.most_tokens, event.most_usd)
             case Answered() | RequestFailed() | SideAnswered():
-                untold = event.usage == Usage() and event.cost_usd is None
                 reserved, self.reserved = self.reserved, None
-                if untold and reserved:
-                    self._count(reserved.tokens, reserved.usd, known=reserved.usd > 0)
-                else:
-                    self._used(event.usage, event.cost_usd)
+                tokens, usd = event.usage.input_tokens + event.usage.output_tokens, event.cost_usd
+                if event.usage == Usage() and usd is None and reserved:
+                    tokens, usd = reserved.tokens, reserved.usd or None
+                name = self.open.stage if self.open else ""
+                before = self.of_stage(name)
+                known = before.known and usd is not None
+                self.spent[name] = Spending(before.tokens + tokens, before.usd + (usd or 0.0), known)
 
-    def _used(self, usage: Usage, usd: float | None) -> None:
-        self._count(usage.input_tokens + usage.output_tokens, usd or 0.0, known=usd is not None)
-
-    def _count(self, tokens: int, usd: float, *, known: bool) -> None:
-        name = self.open.stage if self.open else ""
-        before = self.of_stage(name)
-        self.spent[name] = Spent(
-            tokens=before.tokens + tokens, usd=before.usd + usd, known=before.known and known
-        )
-
-    def _calls(self, event: Event, seq: int) -> None:
+    def _apply_call(self, event: Event, seq: int) -> None:
         if self.open is None or self.open.kind != "code":
             return
         calls = self.open.calls
@@ -246,7 +213,7 @@ class RunState(Fold):
                     if call.change_id == event.change_id:
                         call.applied = isinstance(event, ChangeApplied)
 
-    def _answers(self, event: Event, seq: int) -> None:
+    def _apply_answer(self, event: Event, seq: int) -> None:
         if self.open is None or self.open.kind != "answer":
             return
         match event:
@@ -256,35 +223,31 @@ class RunState(Fold):
                     self.open.answer = seq
                     self.open.unread += event.structured is None
             case HookSpoke(did="demanded"):
-                self.open.answer = self.open.unread = 0  # another answer is wanted
+                self.open.answer = self.open.unread = 0  # the hook demands another answer
 
 
-class Ended(Fold):
-    """A run that is over, as later turns are told of it."""
-
+class EndedRun(Struct):
     run_id: str
     seq: int
-    """Where it ended."""
+    """Sequence number of its end."""
     summary: str
     told: int = 0
-    """The last message that the summary went with."""
+    """Sequence number of the last message with its summary."""
 
 
-class Runs(Fold):
-    """The run that is under way, the one that is paused, and the last that ended."""
-
+class Runs(Struct):
     current: RunState | None = None
     paused: RunState | None = None
-    """It waits for the user's word, whatever else they let run meanwhile."""
-    ended: list[Ended] = []
+    """It waits for the user, whatever else they run meanwhile."""
+    ended: list[EndedRun] = []
     picked: str = ""
-    """The last turn in which the user ran commands from an answer: it leaves a paused run as it is."""
+    """The last turn in which the user ran commands from an answer; it does not affect a paused run."""
 
     def apply(self, recorded: Recorded) -> None:
         match recorded.event:
             case TurnStarted(run_id=to, unrouted=unrouted) if self.paused:
                 if unrouted or to not in ("", self.paused.run_id):
-                    self.paused = None  # whoever began the turn knew of no such run
+                    self.paused = None  # whoever started the turn did not know of this run
             case BatchStarted(turn_id=turn_id):
                 self.picked = turn_id
             case RunStarted() as event:
@@ -305,21 +268,18 @@ class Runs(Fold):
             case UserMessage() as event:
                 for one in self.ended:
                     one.told = recorded.seq if one.run_id in event.runs else one.told
-                self._hear(event)
+                feedback = "\n\n".join(filter(None, (event.text.strip(), event.attached)))
+                if event.early and self.paused:
+                    self.paused.add_feedback(feedback)
+                elif event.steering and self.current and not self.current.conversational:
+                    self.current.add_feedback(feedback)
             case SessionCopied(how="import"):
-                self.current = self.paused = None  # somebody else's: nothing of it goes on here
+                self.current = self.paused = None  # somebody else's: it does not continue here
             case event:
-                self._go_on(event, recorded.seq)
+                self._apply_to_run(event, recorded.seq)
 
-    def _hear(self, message: UserMessage) -> None:
-        """What is said to a run before it asked, or while it works; the conversation hears by itself."""
-        if message.early and self.paused:
-            self.paused.hear(message)
-        elif message.steering and self.current and not self.current.conversational:
-            self.current.hear(message)
-
-    def _go_on(self, event: Event, seq: int) -> None:
-        run = self._concerned(event)
+    def _apply_to_run(self, event: Event, seq: int) -> None:
+        run = self._run_of(event)
         if run:
             run.apply(event, seq)
         match event:
@@ -328,8 +288,8 @@ class Runs(Fold):
             case RunResumed():
                 self.current, self.paused = run, None
 
-    def _concerned(self, event: Event) -> RunState | None:
-        """The run that an event belongs to; what else is asked while one is paused is not its own."""
+    def _run_of(self, event: Event) -> RunState | None:
+        """The run that an event belongs to; a paused run owns only what is about leaving or resuming it."""
         match event:
             case RunResumed() | BreakoutPending() | SideAsked(purpose="breakout"):
                 return self.paused
@@ -346,11 +306,56 @@ class Runs(Fold):
         if self.paused and self.paused.run_id == event.run_id:
             self.paused = None
         if event.summary:
-            one = Ended(run_id=event.run_id, seq=seq, summary=event.summary)
-            self.ended = [*self.ended, one][-SUMMARIES:]
+            one = EndedRun(run_id=event.run_id, seq=seq, summary=event.summary)
+            self.ended = [*self.ended, one][-MAX_SUMMARIES:]
 
 
-def _clipped(text: str) -> str:
-    if len(text) <= FEEDBACK_LENGTH:
-        return text
-    return f"{text[:FEEDBACK_LENGTH]}\n[{len(text) - FEEDBACK_LENGTH:,} more characters left out.]"
+class SavedRuns(NamedTuple):
+    runs: Runs
+    routes: RouteState
+
+
+class RewindableRuns:
+    """A fold of runs over a whole session. It must know all rewinds in advance, to save their targets."""
+
+    def __init__(self, events: Iterable[Recorded]) -> None:
+        """Reads only the rewinds from `events`; every event is passed to `apply` afterwards."""
+        self.runs, self.routes = Runs(), RouteState()
+        keeps = {one.event.keep for one in events if isinstance(one.event, Rewound)}
+        self._keeps = sorted((keep for keep in keeps if keep is not None), reverse=True)
+        self._points: dict[int, SavedRuns] = {}
+        self._set_aside: dict[str, SavedRuns] = {}
+        self._spent: dict[str, dict[str, Spending]] = {}
+
+    def apply(self, one: Recorded) -> None:
+        while self._keeps and self._keeps[-1] < one.seq:
+            self._points[self._keeps.pop()] = copy.deepcopy(SavedRuns(self.runs, self.routes))
+        match one.event:
+            case Rewound(keep=int() as keep, request_id=request_id):
+                self._set_aside[request_id] = SavedRuns(self.runs, self.routes)
+                self._go_to(copy.deepcopy(self._points[keep]))
+            case Redone(rewind_id=rewind_id) if rewind_id in self._set_aside:
+                self._go_to(self._set_aside.pop(rewind_id))
+            case RunCompleted() | RunFailed() | RunBrokenOff():
+                self._save_spending()
+            case SessionCopied():  # no rewind and no redo brings back what an import removes
+                for point in (*self._points.values(), *self._set_aside.values()):
+                    point.runs.apply(one)
+                    point.routes.apply(one)
+        self.runs.apply(one)
+        self.routes.apply(one)
+
+    def _go_to(self, point: SavedRuns) -> None:
+        self._save_spending()
+        # The user's choices of route and auto-continue are settings, like the mode, and no conversation.
+        point.routes.chosen, point.routes.auto_continue = self.routes.chosen, self.routes.auto_continue
+        self.runs, self.routes = point
+        self.runs.current = None  # before a message, no run is active
+        for run in self._active():
+            run.spent = copy.deepcopy(self._spent.get(run.run_id, run.spent))
+
+    def _save_spending(self) -> None:
+        self._spent.update((run.run_id, run.spent) for run in self._active())
+
+    def _active(self) -> list[RunState]:
+        return [run for run in (self.runs.current, self.runs.paused) if run]

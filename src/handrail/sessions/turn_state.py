@@ -1,38 +1,131 @@
-"""What is known of the turn that is running: enough for any process to go on with it."""
+"""State of the running turn and its command batch: all that another process needs to continue it."""
 
 import hashlib
 import json
 import re
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
 
 from handrail.protocol.errors import ToolError
-from handrail.protocol.events import (
+from handrail.protocol.events import Event
+from handrail.protocol.events.changes import ChangeAbandoned, ChangePrepared
+from handrail.protocol.events.checks import AttemptStarted
+from handrail.protocol.events.conversation import NextStepsOffered, Nudged, OutputRequested
+from handrail.protocol.events.requests import (
     Answered,
-    AttemptStarted,
-    BatchDecided,
-    BatchStarted,
-    BatchStep,
-    ChangeAbandoned,
-    ChangePrepared,
-    Event,
-    HookSpoke,
-    Nudged,
+    AnswerReceived,
     RequestFailed,
     RequestStarted,
     SideAnswered,
+)
+from handrail.protocol.events.runs import StageStarted
+from handrail.protocol.events.tools import (
+    BatchDecided,
+    BatchDecision,
+    BatchEnd,
+    BatchFinished,
+    BatchStarted,
+    BatchStep,
+    CallStatus,
+    HookSpoke,
     ToolFinished,
     ToolStarted,
 )
-from handrail.protocol.values import Excerpt, ToolCall, Usage
-from handrail.sessions.batch import Batch, begun
-from handrail.sessions.fold import Fold
+from handrail.protocol.values import Excerpt, NextStep, ToolCall, Usage
 
 REMEMBERED_CALLS = 12
 DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|sec|seconds)\b")
-"""A result that differs only in how long it took is the same result."""
+"""Results that differ only in durations count as the same."""
 
 
-class CallState(Fold):
+class PlannedCommand(Struct):
+    command: str
+    network: bool = False
+    by_user: bool = True
+    """The user picked this exact text."""
+
+
+class NextCommand(NamedTuple):
+    number: int
+    planned: PlannedCommand
+
+
+class BatchState(Struct):
+    batch_id: str
+    together: bool
+    told: bool
+    planned: list[PlannedCommand]
+    number: int = 0
+    """Number of the last started command."""
+    call_id: str = ""
+    ends: dict[int, CallStatus] = {}
+    corrections: int = 0
+    """How often the current command was replaced."""
+    decision: BatchDecision | None = None
+    """What to do after the command that has ended."""
+    why: str = ""
+    finished: bool = False
+    rejected: bool = False
+
+    @property
+    def total(self) -> int:
+        return len(self.planned)
+
+    @property
+    def succeeded(self) -> int:
+        return sum(end == "ok" for end in self.ends.values())
+
+    @property
+    def failed(self) -> int:
+        return sum(end in ("failed", "refused") for end in self.ends.values())
+
+    @property
+    def remaining(self) -> int:
+        return self.total - self.number
+
+    @property
+    def end(self) -> CallStatus | None:
+        return self.ends.get(self.number)
+
+    def next(self) -> NextCommand | None:
+        """The command to start now; None if all have run."""
+        number = self.number if self.decision == "replace" and self.end != "ok" else self.number + 1
+        return NextCommand(number, self.planned[number - 1]) if number <= self.total else None
+
+    def closed(self, turn_id: str, end: BatchEnd, why: str) -> BatchFinished:
+        return BatchFinished(
+            turn_id=turn_id,
+            batch_id=self.batch_id,
+            end=end,
+            why=why,
+            number=self.number,
+            total=self.total,
+            succeeded=self.succeeded,
+            failed=self.failed,
+            remaining=self.remaining,
+        )
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case BatchStep():
+                self.corrections = self.corrections + 1 if event.number == self.number else 0
+                self.number, self.call_id, self.decision = event.number, event.call.id, None
+                self.ends.pop(event.number, None)
+            case ToolFinished() if event.call_id == self.call_id:
+                self.ends[self.number] = event.status
+                self.rejected = event.error is not None and event.error.reason == "user_rejected"
+            case BatchDecided():
+                self.decision, self.why = event.decision, event.why
+                if event.decision == "replace":
+                    place = self.number if self.end != "ok" else self.number + 1
+                    corrected = PlannedCommand(event.command, event.network, by_user=False)
+                    self.planned = [*self.planned[: place - 1], corrected, *self.planned[place:]]
+            case BatchFinished():
+                self.finished = True
+
+
+class CallState(Struct):
     call: ToolCall
     status: Literal["wanted", "started", "finished"] = "wanted"
 
@@ -42,38 +135,45 @@ class OpenRequest(NamedTuple):
     message_id: str
     model: str
     apart: bool = False
+    raw: str = ""
+    """The stored bytes of its answer, which were not read yet."""
 
 
-class Done(NamedTuple):
-    """A finished call, as far as noticing repetition needs it."""
+class FinishedCall(NamedTuple):
+    """A finished call, reduced to what detecting repetition needs."""
 
     call: str
     result: str
     failed: bool
 
 
-class TurnState(Fold):
+class TurnState(Struct):
     turn_id: str
     number: int
     model: str
     started_at: float
     waiting_since: float = 0.0
     waited: float = 0.0
-    """Seconds in which the turn only waited for the user."""
     check: str = ""
     attempts: int = 1
     attempt: int = 0
-    """Number of the fresh answer that is being tried; 0 without a check."""
+    """Number of the current attempt; 0 without a check."""
     temperature: float | None = None
     rewrite: Excerpt | None = None
-    """What the attempt asks a small model for."""
+    """The part that the attempt asks a small model to rewrite."""
     message_seq: int = 0
-    """Where the message that began the turn stands in the log."""
+    """Sequence number of the message that started the turn."""
     run_id: str = ""
-    """The paused run that the message was a word to."""
+    """The paused run that the message was for."""
     unrouted: bool = False
     made: list[ChangePrepared] = []
-    """Changes made since the attempt began."""
+    """Changes since the start of the attempt."""
+    ran: bool = False
+    """A command has succeeded since the last edit."""
+    said: bool = False
+    """The last answer has words."""
+    offered: tuple[NextStep, ...] = ()
+    """Next steps by the model."""
     steps: int = 0
     usage: Usage = Usage()
     cost_usd: float = 0.0
@@ -81,32 +181,35 @@ class TurnState(Fold):
     calls: dict[str, CallState] = {}
     """Calls of the last answer, in its order."""
     request: OpenRequest | None = None
-    """A request that was sent and neither answered nor failed."""
     last_request: str = ""
-    """Id of the request that was sent last."""
     refusal: ToolError | None = None
-    """Of the call that ended last, if it was refused."""
-    recent: list[Done] = []
+    """The refusal of the last finished call, if it was refused."""
+    recent: list[FinishedCall] = []
     nudges: int = 0
     demands: int = 0
-    """How often hooks did not let the turn end."""
-    batch: Batch | None = None
-    """Commands that the user runs from an answer."""
+    """How often a hook demanded more before the turn may end."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema of the last answer, if the user gave one."""
+    batch: BatchState | None = None
+    """Commands that the user started from an answer."""
 
     def seconds(self, now: float) -> float:
-        """How long the turn has worked, waiting for the user not counted."""
+        """How long the turn has worked, without waiting for the user."""
         return max(0.0, now - self.started_at - self.waited)
 
     def unfinished(self) -> list[CallState]:
         return [state for state in self.calls.values() if state.status != "finished"]
 
     def apply(self, event: Event) -> None:
-        self._run(event)
+        self._apply_batch(event)
+        self._apply_change(event)
         match event:
             case RequestStarted():
                 self.steps += event.attempt == 1
                 self.request = OpenRequest(event.request_id, event.message_id, event.model, event.apart)
                 self.last_request = event.request_id
+            case AnswerReceived() if self.request and self.request.request_id == event.request_id:
+                self.request = self.request._replace(raw=event.raw)
             case RequestFailed():
                 self.request = None
                 self._count(event.usage, event.cost_usd)
@@ -116,31 +219,45 @@ class TurnState(Fold):
                 self.request = None
                 self._count(event.usage, event.cost_usd)
                 self.calls = {call.id: CallState(call=call) for call in event.calls}
+                self.said = bool(event.text.strip())
+            case StageStarted():
+                # Calls that have ended belong to the stage before.
+                self.calls = {each.call.id: each for each in self.unfinished()}
+            case NextStepsOffered():
+                self.offered = event.steps
             case ToolStarted() if event.call_id in self.calls:
                 self.calls[event.call_id].status = "started"
             case ToolFinished() if event.call_id in self.calls:
                 self.calls[event.call_id].status = "finished"
                 self.refusal = event.error if event.status == "refused" else None
                 self._remember(self.calls[event.call_id].call, event)
-            case ChangePrepared():
-                self.made = [*self.made, event]
-            case ChangeAbandoned():
-                self.made = [change for change in self.made if change.change_id != event.change_id]
+                self.ran = self.ran or (event.tool == "run" and event.status == "ok")
             case AttemptStarted():
                 self.attempt, self.temperature, self.rewrite = event.number, event.temperature, event.rewrite
                 self.calls, self.recent, self.made, self.nudges, self.demands = {}, [], [], 0, 0
             case Nudged():
                 self.nudges += 1
+            case OutputRequested():
+                self.output_schema = event.schema
             case HookSpoke(did="demanded"):
-                self.calls = {}  # all ended; what was done does not end the turn now
+                self.calls = {}  # all have finished, and the turn continues
                 self.demands += 1
 
-    def _run(self, event: Event) -> None:
+    def _apply_change(self, event: Event) -> None:
+        match event:
+            case ChangePrepared():
+                self.made = [*self.made, event]
+                self.ran = self.ran and event.by == "command"
+            case ChangeAbandoned():
+                self.made = [change for change in self.made if change.change_id != event.change_id]
+
+    def _apply_batch(self, event: Event) -> None:
         if self.batch:
             self.batch.apply(event)
         match event:
             case BatchStarted():
-                self.batch = begun(event)
+                planned = [PlannedCommand(command, event.network) for command in event.commands]
+                self.batch = BatchState(event.batch_id, event.together, event.told, planned)
             case BatchStep():
                 self.calls = {event.call.id: CallState(call=event.call)}
             case BatchDecided(by="model"):
@@ -156,4 +273,5 @@ class TurnState(Fold):
         content = DURATION.sub("", event.content)
         result = hashlib.sha256(content.encode(errors="replace")).hexdigest()[:16]
         signature = hashlib.sha256(f"{call.name}\0{arguments}".encode(errors="replace")).hexdigest()[:16]
-        self.recent = [*self.recent, Done(signature, result, event.status != "ok")][-REMEMBERED_CALLS:]
+        finished = FinishedCall(signature, result, event.status != "ok")
+        self.recent = [*self.recent, finished][-REMEMBERED_CALLS:]

@@ -1,1 +1,1 @@
-"""Storage: the event log, the inbox, blobs, and all SQL. Knows rows, not what an event means."""
+"""Storage: event log, inbox, blobs, journal, locks; all SQL. It does not know what events mean."""

@@ -1,24 +1,126 @@
-"""Opening the database: locks, pragmas, the state of the write-ahead log, and errors made ours."""
+"""Open the SQLite database: tables, migrations, pragmas, transactions, errors."""
 
-import fcntl
-import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from handrail.protocol.errors import StorageBusy, StorageDamaged, StorageFull, StorageProblem
-from handrail.storage import schema
+
+APPLICATION_ID = 0x48524C47  # "HRLG", so that `file` and we know what this is
+VERSION = 2
+
+TABLES = """
+CREATE TABLE streams (
+    stream TEXT PRIMARY KEY,
+    head   INTEGER NOT NULL,              -- sequence number of the last event
+    hash   BLOB NOT NULL,                 -- of the last event, the chain's end
+    epoch  INTEGER NOT NULL DEFAULT 0,    -- raised by each new holder; an append under an older one fails
+    touched INTEGER NOT NULL,             -- milliseconds, for lists
+    label  TEXT NOT NULL DEFAULT ''       -- what a list shows of it; can be thrown away and rebuilt
+) WITHOUT ROWID;
+
+CREATE TABLE events (
+    stream  TEXT NOT NULL,
+    seq     INTEGER NOT NULL,
+    epoch   INTEGER NOT NULL,
+    at      INTEGER NOT NULL,             -- milliseconds; for people, never for order
+    version INTEGER NOT NULL,
+    type    TEXT NOT NULL,
+    data    TEXT NOT NULL,
+    hash    BLOB NOT NULL,
+    UNIQUE (stream, seq)
+);
+
+CREATE TABLE inbox (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    stream TEXT NOT NULL,
+    data   TEXT NOT NULL
+);
+
+CREATE TABLE partials (
+    stream  TEXT NOT NULL,
+    message TEXT NOT NULL,
+    kind    TEXT NOT NULL,
+    start   INTEGER NOT NULL,             -- offset in characters
+    text    TEXT NOT NULL,
+    PRIMARY KEY (stream, message, kind, start)
+) WITHOUT ROWID;
+
+CREATE TABLE blobs (
+    sha256 TEXT PRIMARY KEY,
+    size   INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    data   BLOB NOT NULL                  -- zlib
+);
+
+CREATE TABLE snapshots (
+    stream  TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    hash    BLOB NOT NULL,                -- of the event at seq: a snapshot of another past is not used
+    data    TEXT NOT NULL,
+    sha256  TEXT NOT NULL                 -- of the data: a damaged snapshot is thrown away, never believed
+) WITHOUT ROWID;
+
+CREATE TABLE recoveries (
+    at     INTEGER NOT NULL,
+    report TEXT NOT NULL
+);
+"""
+JOURNAL = """
+CREATE TABLE journal (
+    change  TEXT PRIMARY KEY,
+    stream  TEXT NOT NULL,
+    data    TEXT NOT NULL,                -- the event that began the change set
+    outcome TEXT NOT NULL,                -- empty, or what another process found the files to be
+    why     TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE leftovers (
+    change TEXT PRIMARY KEY,
+    data   TEXT NOT NULL                  -- of an applied change set: displaced files may still lie there
+) WITHOUT ROWID;
+"""
+MIGRATIONS = {0: TABLES, 1: JOURNAL}
+"""What makes a file of this version one of the next."""
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Make the tables in an empty file, and those that an older version lacks."""
+    if stored_version(connection) >= VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    version = stored_version(connection)
+    if version == 0:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    if version == 0 or is_ours(connection):
+        for step in range(version, VERSION):
+            for statement in MIGRATIONS[step].split(";\n\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {step + 1}")
+    connection.execute("COMMIT")
+
+
+def is_ours(connection: sqlite3.Connection) -> bool:
+    found: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    return found == APPLICATION_ID
+
+
+def stored_version(connection: sqlite3.Connection) -> int:
+    """The version of the file; 0 for an empty one."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
 
 BUSY_SECONDS = 10.0
-NEXT_START = "Start Handrail again: it keeps the damaged file and repairs the log."
-DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+RESTART_HINT = "Start Handrail again: it keeps the damaged file and repairs the log."
+DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn every sqlite3 error into one of ours, and remember damage so that the next start repairs it."""
+    """Turn sqlite3 errors into ours, and mark damage so that the next start repairs it."""
     try:
         with _sqlite_errors(path):
             yield
@@ -28,7 +130,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def damage_mark(folder: Path) -> Path:
-    """The file whose presence says that the log was found damaged."""
+    """The file that exists if the log was found damaged."""
     return folder / "log.damaged"
 
 
@@ -38,55 +140,25 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in DAMAGE:
-            raise StorageDamaged(f"The log {path} is damaged ({error}). {NEXT_START}") from error
+        if code in DAMAGE_CODES:
+            raise StorageDamaged(f"The log {path} is damaged ({error}). {RESTART_HINT}") from error
         if code == sqlite3.SQLITE_FULL:
-            raise StorageFull(f"No room to write to {path}. Free some disk space, then go on.") from error
+            message = f"The disk has no room to write to {path}. Free some disk space, then continue."
+            raise StorageFull(message) from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StorageBusy(
-                f"Another process kept {path} busy for {BUSY_SECONDS:.0f} s. Try again, or close it."
-            ) from error
+            message = f"Another process kept {path} busy for {BUSY_SECONDS:.0f} s. Try again, or close it."
+            raise StorageBusy(message) from error
         if isinstance(error, sqlite3.OperationalError) and code in (0, sqlite3.SQLITE_ERROR):
             # A flipped byte in a schema or record header shows as "no such column" or undecodable text.
-            raise StorageDamaged(f"The log {path} cannot be read ({error}). {NEXT_START}") from error
-        raise StorageProblem(
-            f"The log {path} cannot be used: {error}. Check disk and permissions."
-        ) from error
+            raise StorageDamaged(f"The log {path} cannot be read ({error}). {RESTART_HINT}") from error
+        message = f"The log {path} cannot be used: {error}. Check disk and permissions."
+        raise StorageProblem(message) from error
     except UnicodeDecodeError as error:
-        raise StorageDamaged(
-            f"The log {path} holds bytes that were never written to it ({error})."
-        ) from error
-
-
-class FileLock:
-    """A lock that dies with its process. Shared by all who have the database open; alone for repairs."""
-
-    def __init__(self, path: Path) -> None:
-        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def try_alone(self) -> bool:
-        return self._try(fcntl.LOCK_EX)
-
-    def share(self, deadline: float) -> None:
-        """Wait until nobody repairs the database."""
-        while not self._try(fcntl.LOCK_SH):
-            if time.monotonic() > deadline:
-                raise StorageBusy("Another process is repairing the log. Wait for it, then try again.")
-            time.sleep(0.02)
-
-    def close(self) -> None:
-        os.close(self.descriptor)
-
-    def _try(self, kind: int) -> bool:
-        try:
-            fcntl.flock(self.descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        raise StorageDamaged(f"The log {path} has text that is not UTF-8 ({error}).") from error
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection with our pragmas and tables; statements commit by themselves unless told to begin."""
+    """A connection with our pragmas and tables, in autocommit mode."""
     with storage_errors(path):
         connection = sqlite3.connect(
             path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -94,17 +166,17 @@ def connect(path: Path) -> sqlite3.Connection:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA journal_size_limit = 0")  # for the same reason as `begin_wal_anew`
+            connection.execute("PRAGMA journal_size_limit = 0")  # for the same reason as `truncate_wal`
             connection.execute("PRAGMA cache_size = -4096")
-            schema.prepare(connection)
-            found, ours = schema.stored_version(connection), schema.is_ours(connection)
+            migrate(connection)
+            found, ours = stored_version(connection), is_ours(connection)
         except BaseException:
             connection.close()
             raise
     if not ours:
         connection.close()
-        raise StorageProblem(f"{path} is a database of another program. Move it away.")
-    if found > schema.VERSION:
+        raise StorageProblem(f"{path} is another program's database. Move it away.")
+    if found > VERSION:
         connection.close()
         raise StorageProblem(f"{path} was written by a newer Handrail (format {found}). Upgrade Handrail.")
     return connection
@@ -124,10 +196,10 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[sqlite3.
             raise
 
 
-def begin_wal_anew(connection: sqlite3.Connection) -> None:
+def truncate_wal(connection: sqlite3.Connection) -> None:
     """Empty the write-ahead log, if nobody reads it.
 
-    Old pages behind the new header of a commit that a kill cut off would make it look whole, and damaged.
+    After a kill in a commit, old pages behind the new header would make the commit look complete but damaged.
     """
     connection.execute("PRAGMA busy_timeout = 0")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -135,10 +207,10 @@ def begin_wal_anew(connection: sqlite3.Connection) -> None:
 
 
 def last_commit_in_wal(wal: Path) -> int:
-    """Number of the last committed frame that the write-ahead log's frame headers tell of, valid or not.
+    """The last committed frame according to the frame headers of the write-ahead log, valid or not.
 
-    SQLite silently ignores everything from the first bad frame on; comparing this number with the frames
-    it accepted is how a damaged tail is noticed.
+    SQLite silently ignores everything from the first bad frame on. If it accepts fewer frames than this, the
+    end of the log is damaged.
     """
     try:
         data = wal.read_bytes()

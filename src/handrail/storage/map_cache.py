@@ -1,5 +1,6 @@
-"""The cache of the repository map: a file of its own beside the log, which can be thrown away at any time."""
+"""The cache of the repository map, and the lock and mark of the process that builds it."""
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -7,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-VERSION = 1
-"""Raised when what is kept, or how it is found, changes: a file of another version is made anew."""
-READ_SECONDS = 0.05
-"""A turn does not wait for its map."""
+from handrail.config.files import FileLock, try_lock
+
+VERSION = 1  # raised when what is kept changes: a file of another version is replaced by an empty one
+READ_SECONDS = 0.05  # a turn does not wait for its map
 WRITE_SECONDS = 5.0
-DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 TABLES = f"""
@@ -38,8 +39,6 @@ PRAGMA user_version = {VERSION};
 
 
 class Ranked(NamedTuple):
-    """A file's place in the map."""
-
     path: str
     score: float
     outline: str
@@ -47,24 +46,19 @@ class Ranked(NamedTuple):
 
 
 class KnownFile(NamedTuple):
-    """What was read last under a path."""
-
     stat: str
     hash: bytes
 
 
 class Published(NamedTuple):
-    """What a turn is shown: never more rows than it asked for."""
-
     best: tuple[Ranked, ...] = ()
-    near: tuple[tuple[Ranked, float], ...] = ()
-    """Those that have to do with the files asked about, and how much."""
+    near: tuple[tuple[Ranked, float], ...] = ()  # files related to those asked about, and how closely
     counts: Mapping[str, int] = {}
 
 
-NOTHING = Published()
-BEST = "SELECT path, score, outline, near FROM ranked ORDER BY score DESC LIMIT ?"
-NEAR = """
+NOTHING_PUBLISHED = Published()
+BEST_QUERY = "SELECT path, score, outline, near FROM ranked ORDER BY score DESC LIMIT ?"
+NEAR_QUERY = """
 SELECT other.path, other.score, other.outline, other.near, sum(each.value) AS weight
 FROM ranked AS played, json_each(played.near) AS each, ranked AS other
 WHERE played.path IN ({}) AND other.path = each.key
@@ -73,78 +67,77 @@ GROUP BY other.path ORDER BY weight DESC LIMIT ?
 
 
 def read_published(file: Path, most: int, played: Sequence[str]) -> Published:
-    """The best rows, and those near the files in play; nothing where no cache can be read now."""
+    """The best rows, and those near the files in play; nothing if the cache cannot be read now."""
     if not file.exists():
-        return NOTHING
+        return NOTHING_PUBLISHED
     try:
-        # Read only, so that a turn never does a builder's work: no recovery, no checkpoint.
+        # Read-only: a turn does not do the builder's work, such as recovery or a checkpoint.
         uri = f"file:{quote(str(file))}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=READ_SECONDS, isolation_level=None)) as found:
             if found.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-                return NOTHING
+                return NOTHING_PUBLISHED
             found.execute("BEGIN")
-            near = found.execute(NEAR.format(",".join("?" * len(played))), (*played, most))
+            near = found.execute(NEAR_QUERY.format(",".join("?" * len(played))), (*played, most))
             return Published(
-                tuple(Ranked(*row) for row in found.execute(BEST, (most,))),
+                tuple(Ranked(*row) for row in found.execute(BEST_QUERY, (most,))),
                 tuple((Ranked(*row[:4]), row[4]) for row in near),
                 dict(found.execute("SELECT name, value FROM counts")),
             )
     except (sqlite3.Error, UnicodeError):
-        return NOTHING
+        return NOTHING_PUBLISHED
 
 
 class CacheBroken(Exception):
-    """The cache cannot be read or written: remove it, and make another, or go without."""
+    """The cache cannot be read or written."""
 
 
 class MapCache:
-    """The cache as its one writer has it."""
+    """The cache, opened by its only writer; a damaged one, or one of another version, is emptied."""
 
     def __init__(self, file: Path) -> None:
-        """Opens the cache; a damaged one, or one of another version, is thrown away for an empty one."""
         try:
-            self._connection = _open(file)
+            self._connection = _open_cache(file)
         except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", DAMAGED[0]) & 0xFF not in DAMAGED:
+            if getattr(error, "sqlite_errorcode", DAMAGE_CODES[0]) & 0xFF not in DAMAGE_CODES:
                 raise CacheBroken(str(error)) from error
             for suffix in SUFFIXES:
                 file.with_name(file.name + suffix).unlink(missing_ok=True)
-            with _broken():
-                self._connection = _open(file)
+            with _cache_errors():
+                self._connection = _open_cache(file)
 
     def close(self) -> None:
         self._connection.close()
 
     def files(self) -> dict[str, KnownFile]:
-        with _broken():
-            return {row[0]: KnownFile(row[1], row[2]) for row in self._all("SELECT * FROM files")}
+        with _cache_errors():
+            rows = self._connection.execute("SELECT path, stat, hash FROM files")
+            return {path: KnownFile(*known) for path, *known in rows}
 
     def hashes(self) -> set[bytes]:
-        """Of every content whose symbols are known."""
-        with _broken():
-            return {row[0] for row in self._all("SELECT hash FROM symbols")}
+        """The hashes of all contents whose symbols are known."""
+        with _cache_errors():
+            return {row[0] for row in self._connection.execute("SELECT hash FROM symbols")}
 
     def keep(
         self, files: Iterable[tuple[str, KnownFile]], symbols: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
-        """Remember what was read, all or nothing."""
+        """Store what was read, all or nothing."""
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO symbols VALUES (?, ?)", symbols)
             rows = ((path, known.stat, known.hash) for path, known in files)
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Files that are there no more."""
         with self._transaction() as connection:
             connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
 
     def symbols(self) -> Iterator[tuple[str, bytes]]:
-        """Every file's path with what its content defines, one by one."""
-        with _broken():
-            yield from self._all("SELECT path, data FROM files JOIN symbols USING (hash) ORDER BY path")
+        with _cache_errors():
+            query = "SELECT path, data FROM files JOIN symbols USING (hash) ORDER BY path"
+            yield from self._connection.execute(query)
 
     def publish(self, rows: Iterable[Ranked], counts: Mapping[str, int]) -> None:
-        """Put this in the place of what turns were shown before; rows that stay as they are cost nothing."""
+        """Replace the rows that turns are shown; unchanged rows are not written."""
         with self._transaction() as connection:
             before = {row[0]: Ranked(*row) for row in connection.execute("SELECT * FROM ranked")}
             now = {row.path: row for row in rows}
@@ -155,18 +148,15 @@ class MapCache:
             connection.executemany("INSERT OR REPLACE INTO counts VALUES (?, ?)", counts.items())
 
     def tidy(self, spare: int) -> None:
-        """Forget contents that no file has any more, where there are more than `spare` of them."""
+        """Remove contents that no file has, if there are more than `spare` of them."""
         unused = "FROM symbols WHERE hash NOT IN (SELECT hash FROM files)"
         with self._transaction() as connection:
             if connection.execute(f"SELECT count(*) {unused}").fetchone()[0] > spare:
                 connection.execute(f"DELETE {unused}")
 
-    def _all(self, query: str) -> sqlite3.Cursor:
-        return self._connection.execute(query)
-
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with _broken():
+        with _cache_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -178,14 +168,14 @@ class MapCache:
 
 
 @contextmanager
-def _broken() -> Iterator[None]:
+def _cache_errors() -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, UnicodeError) as error:
         raise CacheBroken(str(error)) from error
 
 
-def _open(file: Path) -> sqlite3.Connection:
+def _open_cache(file: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(file, timeout=WRITE_SECONDS, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -201,3 +191,37 @@ def _open(file: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+DIGEST_BYTES = 16
+
+
+class Suspect(NamedTuple):
+    digest: bytes = b""
+    deaths: int = 0
+
+
+class BuildMark:
+    """The content that is being read, in a file that survives the process.
+
+    `suspect` is what the last process was reading when it died, and how often that happened.
+    """
+
+    def __init__(self, cache: Path) -> None:
+        name = cache.with_name(f"{cache.name}.reading")
+        self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        data = os.pread(self._descriptor, DIGEST_BYTES + 1, 0)
+        complete = len(data) > DIGEST_BYTES
+        self.suspect = Suspect(data[:DIGEST_BYTES], data[DIGEST_BYTES]) if complete else Suspect()
+
+    def set(self, digest: bytes) -> None:
+        deaths = self.suspect.deaths + 1 if digest == self.suspect.digest else 1
+        os.pwrite(self._descriptor, digest + bytes([min(deaths, 255)]), 0)
+
+    def clear(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+
+
+def lock_cache(cache: Path) -> FileLock | None:
+    """The right to write the cache; None while another process has it."""
+    return try_lock(cache.with_name(f"{cache.name}.lock"))

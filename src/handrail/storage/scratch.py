@@ -1,42 +1,69 @@
-"""Folders that last as long as one command, and facts that are good for a day."""
+"""Temporary folders for one command or process, and cached facts that expire."""
 
-import fcntl
+import atexit
+import hashlib
 import os
-import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
+from handrail.config.files import write_atomically
 from handrail.config.places import make_private
+from handrail.config.remove_tree import remove_tree
 from handrail.protocol.errors import ConfigProblem
 
 
 def make_scratch() -> Path:
-    """An empty folder that only the user can look into."""
+    """An empty folder that only the user can read."""
     return Path(os.path.realpath(tempfile.mkdtemp(prefix="handrail-")))
 
 
 def put_into_scratch(folder: Path, path: str, data: bytes, mode: int) -> None:
-    """A file of the folder, with the folders that its path names."""
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
     target.chmod(mode)
 
 
-def remove_scratch(folder: Path) -> None:
-    """Remove the folder with all in it, also what a program has closed to us; nothing outside is touched."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        _open_up(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+def kept_scratch(files: Mapping[str, bytes], links: Mapping[str, str]) -> Path:
+    """A private folder with exactly these, kept until the process ends; what was changed is made again."""
+    if not _is_private(_process_scratch()):  # somebody tidied up, and perhaps somebody else took the name
+        _process_scratch.cache_clear()
+    key = repr((sorted(files.items()), sorted(links.items()))).encode(errors="surrogateescape")
+    folder = _process_scratch() / hashlib.sha256(key).hexdigest()[:32]
+    folder.mkdir(exist_ok=True)
+    for name, target in links.items():
+        link = folder / name
+        if not link.is_symlink() or os.readlink(link) != target:
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+    for name, data in files.items():
+        file = folder / name
+        if not file.is_file() or file.read_bytes() != data:
+            file.write_bytes(data)
+    return folder
+
+
+@lru_cache(maxsize=1)
+def _process_scratch() -> Path:
+    folder = make_scratch()
+    atexit.register(remove_tree, folder)
+    return folder
+
+
+def _is_private(folder: Path) -> bool:
+    with suppress(OSError):
+        found = os.lstat(folder)
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return False
 
 
 def remove_empty(paths: Iterable[str]) -> None:
-    """Remove those of the folders that hold nothing, and of the empty files that nobody may write."""
+    """Remove those of the paths that are empty folders or empty read-only files."""
     for path in paths:
         with suppress(OSError):
             found = os.lstat(path)
@@ -46,36 +73,8 @@ def remove_empty(paths: Iterable[str]) -> None:
                 os.unlink(path)
 
 
-@contextmanager
-def in_use(file: Path) -> Iterator[None]:
-    """Whoever asks `is_used` of this file is told so until the block ends, or this process does."""
-    with file.open("a") as opened:
-        fcntl.flock(opened, fcntl.LOCK_SH)
-        yield
-
-
-def is_used(file: Path) -> bool:
-    """Whether a process is in a block of `in_use`."""
-    try:
-        with file.open("rb") as opened:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
-def _open_up(folder: Path) -> None:
-    with suppress(OSError):
-        folder.chmod(stat.S_IRWXU)
-        for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                _open_up(Path(entry.path))
-
-
-def recall(file: Path, key: str, seconds: float) -> str:
-    """What was remembered under this key within so many seconds; empty otherwise."""
+def read_cached(file: Path, key: str, seconds: float) -> str:
+    """The text that was cached under this key, if it is not older than this; else empty."""
     try:
         kept, _, text = file.read_text("utf-8").partition("\n")
         age = time.time() - file.stat().st_mtime
@@ -84,10 +83,8 @@ def recall(file: Path, key: str, seconds: float) -> str:
     return text if kept == key and 0 <= age < seconds else ""
 
 
-def remember(file: Path, key: str, text: str) -> None:
-    """Keep a fact that can be found out again; a disk that takes nothing costs only that."""
+def write_cached(file: Path, key: str, text: str) -> None:
+    """Cache a text; a failure to write is ignored."""
     with suppress(OSError, ConfigProblem):
-        descriptor, name = tempfile.mkstemp(dir=make_private(file.parent), prefix=f".{file.name}.")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as new:
-            new.write(f"{key}\n{text}")
-        os.replace(name, file)
+        make_private(file.parent)
+        write_atomically(file, f"{key}\n{text}".encode())

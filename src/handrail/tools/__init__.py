@@ -1,1 +1,1 @@
-"""Tools: what a model can do, each call through one gate. The only room that starts processes."""
+"""Tools: what a model can do; every call passes the gate. The only room that starts processes."""

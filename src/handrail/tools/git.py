@@ -1,105 +1,96 @@
-"""Branch and changed files of the workspace, asked of git without letting the repository run anything."""
+"""Read branch, status and file contents with git, without running the repository's code."""
 
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import NamedTuple
 
-from handrail.tools.environment import without_folders_of, without_secrets
-from handrail.tools.process import run_process
+from handrail.tools.safe_git import NO_ENV, SAFE_SETTINGS, SafeGit, settings_variables, try_git
 
-SECONDS = 3.0
-MOST_BYTES = 4_000_000
-MOST_CONTENTS = 256_000_000
-MOST_BRANCHES = 200
-WORDS = ("--no-optional-locks", "--no-pager")
-HARDENED = (
-    ("core.fsmonitor", "false"),
-    ("core.hooksPath", "/dev/null"),
-    # A folder in the workspace that looks like a repository is not one: its settings are the workspace's.
-    ("safe.bareRepository", "explicit"),
-)
-NO_FETCHING = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-"""A missing object is not fetched, by no program: unlike `protocol.allow`, a repository cannot undo this."""
-STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
-
-Setting = tuple[str, str]
+MAX_CONTENTS = 256_000_000
+MAX_BRANCHES = 200
+STATUS_COMMAND = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
+CONVERSIONS = ("filter", "ident", "working-tree-encoding")
 
 
 class GitState(NamedTuple):
-    branch: str
-    """Empty when no branch is checked out."""
-    changed: int
-    """Files that differ from the last commit, new ones included."""
+    branch: str  # empty when no branch is checked out
+    changed: int  # files that differ from the last commit, new ones included
 
 
 async def git_state(root: Path) -> GitState | None:
-    """Where the repository stands; None without git, outside a repository, or when git takes too long."""
-    names = await _git(root, HARDENED, "config", "-z", "--name-only", "--get-regexp", r"^filter\.")
-    if names is None:
-        return None
-    status = await _git(root, (*HARDENED, *filters_off(names)), *STATUS)
-    return _read(status) if status is not None else None
+    """Branch and number of changed files; None without git or a repository, or if git takes too long."""
+    git = await try_git(root)
+    status = await git.output(*STATUS_COMMAND) if git else None
+    return _parse_status(os.fsdecode(status)) if status is not None else None
 
 
-async def git_contents(root: Path, object_ids: Sequence[str], most: int) -> dict[str, bytes]:
-    """What git keeps under these ids, up to so many bytes in all; those that it has not are missing."""
-    asked = "\n".join(object_ids).encode() + b"\n"
-    output = await _git_bytes(root, HARDENED, asked, most, "cat-file", "--batch", "--buffer")
-    return dict(_objects(output or b""))
+async def git_contents(git: SafeGit, object_ids: Sequence[str], limit: int) -> dict[str, bytes]:
+    """The blobs with these ids, without those that git does not have; none if they exceed `limit` bytes."""
+    stdin = "\n".join(object_ids).encode() + b"\n"
+    output = await git.output("cat-file", "--batch", "--buffer", stdin=stdin, limit=limit)
+    return dict(_parse_objects(output or b""))
 
 
-class OnBranch(NamedTuple):
+class BranchFile(NamedTuple):
     """A file as a branch, a tag or a stash has it."""
 
     name: str
     data: bytes
     is_head: bool
-    """It is what is checked out."""
 
 
-async def on_branches(root: Path, path: str) -> list[OnBranch]:
-    """A file of this folder on every branch, the latest first; none outside a repository."""
-    words = ("for-each-ref", f"--count={MOST_BRANCHES}", "--sort=-committerdate")
-    listed = await _git(root, HARDENED, *words, "--format=%(objectname) %(refname:short)")
-    head = (await _git(root, HARDENED, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip()
-    refs = [line.partition(" ") for line in (listed or "").splitlines()]
+async def file_on_branches(root: Path, path: str) -> list[BranchFile]:
+    """The file on every branch, latest commit first; empty outside a repository, or if git fails."""
+    git = await try_git(root)
+    if git is None:
+        return []
+    words = ("for-each-ref", f"--count={MAX_BRANCHES}", "--sort=-committerdate")
+    listed = await git.output(*words, "--format=%(objectname) %(refname:short)")
+    if listed is None:
+        return []
+    head = os.fsdecode(await git.output("rev-parse", "--verify", "--quiet", "HEAD") or b"").strip()
+    refs = [line.partition(" ") for line in os.fsdecode(listed).splitlines()]
     commits = {head: "HEAD"} if head else {}
     commits |= {commit: name for commit, _, name in reversed(refs) if commit != head}
-    asked = "".join(f"{commit}:./{path}\n" for commit in commits).encode()
-    checked = await _git_bytes(root, HARDENED, asked, MOST_BYTES, "cat-file", "--batch-check")
-    answers = [line.split() for line in (checked or b"").decode().splitlines()]
-    blobs = {
-        commit: words[0]
-        for commit, words in zip(commits, answers, strict=False)
-        if len(words) == 3 and words[1] == "blob"
-    }
-    contents = await git_contents(root, list(dict.fromkeys(blobs.values())), MOST_CONTENTS)
-    return [
-        OnBranch(commits[commit], contents[blob], commit == head)
-        for commit, blob in blobs.items()
-        if blob in contents
-    ]
+    stdin = "".join(f"{commit}:./{path}\n" for commit in commits).encode()
+    checked = await git.output("cat-file", "--batch-check", stdin=stdin)
+    answers = zip(commits, (checked or b"").decode().splitlines(), strict=False)
+    blobs = {commit: line.split()[0] for commit, line in answers if line.split()[1:2] == ["blob"]}
+    contents = await git_contents(git, list(dict.fromkeys(blobs.values())), MAX_CONTENTS)
+    found = {commit: contents[blob] for commit, blob in blobs.items() if blob in contents}
+    return [BranchFile(commits[commit], data, commit == head) for commit, data in found.items()]
 
 
-async def converted_files(root: Path, paths: Sequence[str]) -> set[str] | None:
-    """Files that git stores otherwise than they are, line endings apart; None where it does not say."""
-    asked = b"\0".join(map(os.fsencode, paths)) + b"\0"
-    found: set[str] = set()
-    for where in ((), ("--cached",)):
-        words = ("check-attr", *where, "-z", "--stdin", "filter", "ident", "working-tree-encoding")
-        output = await _git_bytes(root, HARDENED, asked, MOST_BYTES, *words)
-        if output is None:
-            return None
-        fields = os.fsdecode(output).split("\0")
-        triples = zip(fields[0::3], fields[2::3], strict=False)
-        found |= {path for path, value in triples if value not in ("unspecified", "unset")}
-    return found
+async def converted_files(git: SafeGit, paths: Sequence[str]) -> set[str] | None:
+    """Files that git converts when it stores them, apart from line endings; None if git fails.
+
+    By the attributes in the working tree and, as they differ, by those in the index.
+    """
+    found, staged = await converted_by(git, paths), await converted_by(git, paths, "--cached")
+    return found | staged if found is not None and staged is not None else None
 
 
-def _objects(output: bytes) -> Iterator[tuple[str, bytes]]:
+async def converted_by(
+    git: SafeGit,
+    paths: Sequence[str],
+    *source: str,
+    environ: Mapping[str, str] = NO_ENV,
+    cwd: Path | None = None,
+) -> set[str] | None:
+    """The same by one source of attributes."""
+    stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    words = ("check-attr", *source, "-z", "--stdin", *CONVERSIONS)
+    output = await git.output(*words, stdin=stdin, limit=MAX_CONTENTS, environ=environ, cwd=cwd)
+    fields = os.fsdecode(output or b"").split("\0")
+    if output is None or len(fields) != 3 * len(CONVERSIONS) * len(paths) + 1:
+        return None
+    triples = zip(fields[0::3], fields[2::3], strict=False)
+    return {path for path, value in triples if value not in ("unspecified", "unset")}
+
+
+def _parse_objects(output: bytes) -> Iterator[tuple[str, bytes]]:
     at = 0
     while (end := output.find(b"\n", at)) >= 0:
         words = output[at:end].split()
@@ -109,100 +100,31 @@ def _objects(output: bytes) -> Iterator[tuple[str, bytes]]:
             if at + size > len(output):
                 return
             object_id, data = words[0].decode(), output[at : at + size]
-            # Warnings come in the same stream: what is not the object of its id is none.
-            if _id_of(data, len(object_id)) == object_id:
+            # Warnings come in the same stream, so the content is checked against its id.
+            if blob_id(data, len(object_id)) == object_id:
                 yield object_id, data
             at += size + 1
 
 
-def _id_of(data: bytes, digits: int) -> str:
+def blob_id(data: bytes, digits: int) -> str:
+    """The id under which git stores this content; `digits` tells SHA-1 from SHA-256."""
     name = "sha1" if digits == 40 else "sha256"
     return hashlib.new(name, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def filters_off(names: str) -> list[Setting]:
-    """Settings that switch off every filter: `status` would run them on files that look changed."""
-    settings: list[Setting] = []
-    for name in names.split("\0"):
-        if name.endswith((".clean", ".smudge", ".process")):
-            settings.append((name, ""))
-        elif name.endswith(".required"):
-            settings.append((name, "false"))
-    return settings
+def without_hooks(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which git runs no hooks and no file monitor of the repository."""
+    return {**environ, **settings_variables(SAFE_SETTINGS, first=environ.get("GIT_CONFIG_COUNT", ""))}
 
 
-async def _git(root: Path, settings: Sequence[Setting], *words: str) -> str | None:
-    output = await _git_bytes(root, settings, b"", MOST_BYTES, *words)
-    return os.fsdecode(output) if output is not None else None
-
-
-async def _git_bytes(
-    root: Path, settings: Sequence[Setting], given: bytes, most: int, *words: str
-) -> bytes | None:
-    """What git writes, told `given`; None where it fails, takes too long or writes more than `most` bytes."""
-    output = bytearray()
-
-    def take(chunk: bytes) -> bool:
-        output.extend(chunk)
-        return len(output) < most
-
-    try:
-        with TemporaryFile() as file:
-            file.write(given)
-            file.seek(0)
-            ended = await run_process(
-                ["git", *WORDS, *words],
-                folder=root,
-                environment=git_environment(root, settings),
-                timeout=SECONDS,
-                take=take,
-                given=file.fileno(),
-            )
-    except OSError:
-        return None
-    # `config --get-regexp` ends with 1 when nothing is set.
-    fine = ended.code == 0 or (words[0] == "config" and ended.code == 1)
-    return bytes(output) if fine else None
-
-
-def git_environment(root: Path, settings: Sequence[Setting]) -> dict[str, str]:
-    """The user's environment with the settings in it: unlike `-c`, it takes names with an equals sign."""
-    environ = without_folders_of(root, without_secrets(os.environ))
-    return _with_settings(environ | NO_FETCHING, settings)
-
-
-def quiet_git(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which git commands run no hooks and no monitor of the repository's."""
-    return _with_settings(dict(environ), HARDENED)
-
-
-async def without_filters(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which git runs no filter that the repository names; those of the user's run."""
-    words = ("config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
-    fields = (await _git(root, HARDENED, *words) or "").split("\0")
-    scopes = zip(fields[::2], fields[1::2], strict=False)
-    names = [name for scope, name in scopes if scope in ("local", "worktree")]
-    return _with_settings(dict(environ), filters_off("\0".join(names)))
-
-
-def _with_settings(environ: dict[str, str], settings: Sequence[Setting]) -> dict[str, str]:
-    given = environ.get("GIT_CONFIG_COUNT", "")
-    first = int(given) if given.isdecimal() else 0
-    for number, (name, value) in enumerate(settings, start=first):
-        environ |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return environ | {"GIT_CONFIG_COUNT": str(first + len(settings))}
-
-
-def _read(status: str) -> GitState:
+def _parse_status(status: str) -> GitState:
     branch, changed = "", 0
     entries = iter(status.split("\0"))
     for entry in entries:
         if entry.startswith("# branch.head "):
             name = entry.removeprefix("# branch.head ")
             branch = "" if name == "(detached)" else name
-        elif entry.startswith("2 "):
-            changed += 1
-            next(entries, "")
-        elif entry.startswith(("1 ", "u ", "? ")):
-            changed += 1
+        changed += entry.startswith(("1 ", "2 ", "u ", "? "))
+        if entry.startswith("2 "):
+            next(entries, "")  # the old name of a renamed file
     return GitState(branch, changed)

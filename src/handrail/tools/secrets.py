@@ -1,14 +1,78 @@
-"""Secrets we know of: what is kept from commands, and hidden from models and the log."""
+"""Secrets: remove them from the environment of programs, and hide them in text shown or stored."""
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from handrail.protocol.record import Record
-from handrail.tools.environment import is_secret, is_told_apart
+from handrail.protocol.values import Value
 
-SHORTEST = 8
-"""Characters of a value that is hidden: a shorter one may stand in any text by chance."""
+SECRET_VARIABLE = re.compile(
+    r"API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|(^|_)KEY$|(?<!MAX_)TOKEN(?!IZER)|SECRET|CREDENTIAL|(^|_)PAT$|(^|_)SK$"
+    r"|PASSWORD|PASSWD|PASSPHRASE|PASSFILE|(?<!ASK)(?<!BY)(?<!COM)PASS($|_)|(?<!^OLD)(?<!^)PWD$|_PW$"
+    r"|(^|_)AUTH($|_CONFIG)|AUTHORIZATION|BEARER|(^|_)JWT($|_)|COOKIE|WEBHOOK|CONNECTION_?STRING|(^|_)DSN$"
+    r"|^(OP|BW)_SESSION",
+    re.IGNORECASE,
+)
+"""`PWD` and `OLDPWD` are folders; `MAX_TOKENS` and `TOKENIZERS_PARALLELISM` are settings."""
+SECRET_VALUE = re.compile(
+    r"://([^/\s:@]*:[^/\s@]+|[^/\s:@]{16,})@"
+    r"|^(sk-|sk_live_|rk_live_|gh[oprsu]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|npm_|pypi-|hf_|dckr_pat_"
+    r"|SG\.|ya29\.|eyJ[\w-]+\.)[\w.-]{12,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
+)
+"""A URL with a password or a token in it, or a key with a known prefix."""
+SECRET_SETTING = re.compile(
+    r"(?<!WEBHOOK)_(URL|URI|NAME|DOMAIN|HOST|PORT|PATH|FILE|DIR|TTL|EXPIRY|EXPIRES|EXPIRES_IN|TIMEOUT|LENGTH"
+    r"|SIZE|ALGORITHM|ALG|TYPE|HEADER|ENABLED|DISABLED|ISSUER|AUDIENCE|PREFIX|MODE|MAX_AGE|SAMESITE|PROVIDER"
+    r"|MANAGER|BACKEND)$",
+    re.IGNORECASE,
+)
+COMMON_VALUE = re.compile(
+    r"([A-Za-z]?[a-z]{0,10}|[A-Z]{0,11})|[0-9.,:]+"
+    r"|(https?://)?(localhost|127\.0\.0\.1|0\.0\.0\.0|\[?::1\]?)(:[0-9]+)?(/\S*)?"
+)
+"""A word, a number or this machine's address: too common in texts to be hidden."""
+NON_INTERACTIVE = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def without_secrets(environ: Mapping[str, str], also: Collection[str] = ()) -> dict[str, str]:
+    """The environment that a command gets; `also` names further variables that are secret."""
+    secret = {name for name, value in environ.items() if name in also or is_secret_variable(name, value)}
+    return {name: value for name, value in environ.items() if name not in secret} | NON_INTERACTIVE
+
+
+def without_workspace_programs(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with a PATH on which no program of the workspace is found."""
+    # An empty PATH would mean the current folder.
+    return {**environ, "PATH": path_outside(root, environ) or os.devnull}
+
+
+def path_outside(root: Path, environ: Mapping[str, str]) -> str:
+    """The PATH without folders in the workspace."""
+    inside = os.path.realpath(root)
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    # An empty entry, `.` and any other relative one depend on the folder in which a program starts.
+    absolute = [folder for folder in folders if os.path.isabs(folder)]
+    kept = [
+        each for each in absolute if not f"{os.path.realpath(each)}/".startswith(f"{inside.rstrip('/')}/")
+    ]
+    return os.pathsep.join(kept)
+
+
+def is_distinctive_secret(name: str, value: str) -> bool:
+    """Whether a secret variable's value, when it appears in a text, is likely to be the secret."""
+    if SECRET_VALUE.search(value):
+        return True
+    return not SECRET_SETTING.search(name) and not COMMON_VALUE.fullmatch(value)
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    return bool(SECRET_VARIABLE.search(name) or SECRET_VALUE.search(value))
+
+
+MIN_LENGTH = 8  # shorter values are not hidden: they may appear in any text by chance
 
 
 class Secret(NamedTuple):
@@ -17,22 +81,21 @@ class Secret(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What stands in a text in the place of the value."""
+        """The text shown instead of the value."""
         return f"[secret {self.name}]"
 
 
-class Secrets(Record):
-    """The longest first, so that one which is a part of another does not leave the rest of it."""
+class Secrets(Value):
+    """The known secrets, longest first: one may be a part of another."""
 
     known: tuple[Secret, ...] = ()
     variables: frozenset[str] = frozenset()
-    """Names of variables that hold a secret, whatever they look like."""
 
     def __repr__(self) -> str:
         return f"Secrets({len(self.known)} known)"
 
     def hide(self, text: str) -> str:
-        """The text with marks in the place of secrets."""
+        """The text with a mark instead of each secret."""
         for secret in self.known:
             text = text.replace(secret.value, secret.mark)
         return text
@@ -42,15 +105,14 @@ class Secrets(Record):
             data = data.replace(secret.value.encode(errors="surrogateescape"), secret.mark.encode())
         return data
 
-    def begun(self, text: str) -> int:
-        """How many characters at the end of a text may be the beginning of a secret."""
+    def partial_match_length(self, text: str) -> int:
+        """How many characters at the end of a text may be the start of a secret."""
         longest = max((len(secret.value) for secret in self.known), default=1) - 1
         ends = (text[-length:] for length in range(min(longest, len(text)), 0, -1))
         found = (end for end in ends if any(secret.value.startswith(end) for secret in self.known))
         return len(next(found, ""))
 
     def marks_in(self, text: str) -> list[str]:
-        """The marks that stand in a text."""
         return [secret.mark for secret in self.known if secret.mark in text]
 
 
@@ -60,16 +122,16 @@ NO_SECRETS = Secrets()
 def find_secrets(
     environ: Mapping[str, str], variables: Iterable[str] = (), keys: Mapping[str, str] | None = None
 ) -> Secrets:
-    """The secrets among the variables, and the keys that are kept elsewhere, by name."""
+    """The secrets in the environment, plus `keys` that are stored elsewhere, by name."""
     named = frozenset(variables)
-    looks = {name: value.strip() for name, value in environ.items() if is_secret(name, value)}
     found = {name: environ[name] for name in named if name in environ}
-    found |= {name: value for name, value in looks.items() if is_told_apart(name, value)}
+    looks = {name: value.strip() for name, value in environ.items() if is_secret_variable(name, value)}
+    found |= {name: value for name, value in looks.items() if is_distinctive_secret(name, value)}
     known = {value.strip(): name for name, value in {**(keys or {}), **found}.items()}
-    hidden = (Secret(name, value) for value, name in known.items() if _is_hidden(value))
+    # A path, as in `GOOGLE_APPLICATION_CREDENTIALS`, is not a secret itself.
+    hidden = (
+        Secret(name, value)
+        for value, name in known.items()
+        if len(value) >= MIN_LENGTH and not (os.path.isabs(value) and os.path.exists(value))
+    )
     return Secrets(tuple(sorted(hidden, key=lambda secret: -len(secret.value))), named)
-
-
-def _is_hidden(value: str) -> bool:
-    """A path, as in `GOOGLE_APPLICATION_CREDENTIALS`, says where the secret is and is none itself."""
-    return len(value) >= SHORTEST and not (os.path.isabs(value) and os.path.exists(value))

@@ -1,83 +1,103 @@
-"""The tools there are."""
+"""The toolbox: every tool a model can call, and which ones each mode offers."""
 
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from handrail.models.base import ToolSpec
+from handrail.config.settings import LessonSettings
+from handrail.models.model import ToolSpec
 from handrail.protocol.values import Mode
-from handrail.tools.background_commands import BackgroundCommands
-from handrail.tools.base import Tool
-from handrail.tools.diagnosing import Diagnosing
-from handrail.tools.editing import ApplyDiff, Changing, DeleteFile, EditFile, MoveFile, WriteFile
-from handrail.tools.fetching import Fetch
-from handrail.tools.finding import Glob, ListFolder, Search
-from handrail.tools.following import Background
-from handrail.tools.reading import Read
-from handrail.tools.running import Run
+from handrail.tools.commands.background import Background, BackgroundCommands
+from handrail.tools.commands.run import Run
+from handrail.tools.files.diagnostics import Diagnostics
+from handrail.tools.files.edit import ApplyDiff, DeleteFile, EditFile, FileChangeTool, MoveFile, WriteFile
+from handrail.tools.files.read import Read
+from handrail.tools.files.search import Glob, ListFolder, Search
+from handrail.tools.record_lesson import RecordLesson
+from handrail.tools.record_plan import RecordPlan
 from handrail.tools.sandbox.sandbox import Sandbox
-from handrail.tools.talking import AskUser, Todos
-from handrail.workspace.intents.intent_file import IntentFile
+from handrail.tools.todos_and_questions import AskUser, NextSteps, Todos
+from handrail.tools.tool import Tool
+from handrail.tools.web.fetch import Fetch
+from handrail.workspace.intents_file import IntentFile
 
-READS_ONLY: tuple[Mode, ...] = ("explore", "plan")
+INIT_TOOLS = ("survey", "write_notes")
 
 
 class Toolbox:
-    """A fixed set of tools in a fixed order, so that a model is told of them in the same bytes every time."""
+    """A fixed set of tools in a fixed order, so that prompts are the same bytes every time."""
 
-    def __init__(self, sandbox: Sandbox | None = None, intents: IntentFile | None = None) -> None:
-        """With `intents`, in a workspace that has some, there are also the tools for them."""
+    def __init__(
+        self,
+        sandbox: Sandbox | None = None,
+        intents: IntentFile | None = None,
+        lessons: LessonSettings | None = None,
+        readable_secrets: Sequence[str] = (),
+    ) -> None:
+        """`intents` adds the tools for intents, in a workspace that has some."""
         sandbox = sandbox or Sandbox()
         self._intents = intents
-        self._for_intents: dict[str, Tool[Any]] = {}
+        self._intent_tools: dict[str, Tool[Any]] = {}
         self._bound_specs: dict[str, ToolSpec] = {}
         self.background = BackgroundCommands()
-        self.run_tool = Run(sandbox, self.background)
-        diagnosing = Diagnosing(sandbox)
+        self.run_tool = Run(sandbox, self.background, readable_secrets)
+        diagnostics = Diagnostics(sandbox)
         tools: list[Tool[Any]] = [
             Read(),
             ListFolder(),
             Glob(),
             Search(),
-            EditFile(diagnosing),
-            WriteFile(diagnosing),
-            ApplyDiff(diagnosing),
-            DeleteFile(diagnosing),
-            MoveFile(diagnosing),
+            EditFile(diagnostics),
+            WriteFile(diagnostics),
+            ApplyDiff(diagnostics),
+            DeleteFile(diagnostics),
+            MoveFile(diagnostics),
             self.run_tool,
             Background(self.background),
             Fetch(),
             Todos(),
             AskUser(),
+            NextSteps(),
+            RecordPlan(),
+            RecordLesson(intents.workspace.root if intents else Path(), lessons or LessonSettings()),
         ]
         self._tools = {tool.name: tool for tool in tools}
         self._specs = {name: tool.spec() for name, tool in self._tools.items()}
 
     def find(self, name: str) -> Tool[Any] | None:
-        return self._tools.get(name) or self._intent_tools().get(name)
+        found = self._tools.get(name) or self._tools_for_intents().get(name)
+        return found or (self._init_tools.get(name) if name in INIT_TOOLS else None)
 
     def names(self, mode: Mode) -> list[str]:
-        """Tools that can be of use in a mode."""
-        tools = self._tools | self._intent_tools()
-        return [name for name, tool in tools.items() if mode not in READS_ONLY or tool.action != "write"]
+        """The tools that a mode offers."""
+        tools = self._tools | self._tools_for_intents()
+        reads_only = mode in ("explore", "plan")
+        offered = {name: tool for name, tool in tools.items() if tool.offered}
+        return [name for name, tool in offered.items() if not (reads_only and tool.action == "write")]
 
     def specs(self, mode: Mode) -> tuple[ToolSpec, ...]:
-        """What a model is told in a mode."""
-        specs = self._specs | self._bound_specs if self._intent_tools() else self._specs
+        """The tools that a mode offers, as a model sees them."""
+        specs = self._specs | self._bound_specs if self._tools_for_intents() else self._specs
         return tuple(specs[name] for name in self.names(mode))
 
-    def _intent_tools(self) -> dict[str, Tool[Any]]:
+    @cached_property
+    def _init_tools(self) -> dict[str, Tool[Any]]:
+        """The tools of `/init`: no model is offered them."""
+        from handrail.tools.notes.init_tools import SurveyRepository, WriteNotes
+
+        tools: list[Tool[Any]] = [SurveyRepository(), WriteNotes()]
+        return {tool.name: tool for tool in tools}
+
+    def _tools_for_intents(self) -> dict[str, Tool[Any]]:
         if self._intents is None or self._intents.now() is None:
             return {}
-        if not self._for_intents:
-            from handrail.tools.intents import RequestScope, SelectIntent
-            from handrail.tools.lessons import RecordLesson
+        if not self._intent_tools:
+            from handrail.tools.intent_tools import RequestScope, SelectIntent
 
-            tools: list[Tool[Any]] = [
-                SelectIntent(self._intents),
-                RequestScope(self._intents),
-                RecordLesson(self._intents.workspace),
-            ]
-            self._for_intents = {tool.name: tool for tool in tools}
+            tools: list[Tool[Any]] = [SelectIntent(self._intents), RequestScope(self._intents)]
+            self._intent_tools = {tool.name: tool for tool in tools}
             self._specs |= {tool.name: tool.spec() for tool in tools}
-            changing = [tool for tool in self._tools.values() if isinstance(tool, Changing)]
-            self._bound_specs = {tool.name: tool.bound_spec() for tool in changing}
-        return self._for_intents
+            changing = [tool for tool in self._tools.values() if isinstance(tool, FileChangeTool)]
+            self._bound_specs = {tool.name: tool.spec(include=("mutation_class",)) for tool in changing}
+        return self._intent_tools

@@ -1,1 +1,1 @@
-"""The workspace: where a path leads, what a file holds, and the one module that writes files."""
+"""The workspace: resolve paths, list and read files, and the one module that writes them."""

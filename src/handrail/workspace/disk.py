@@ -1,4 +1,4 @@
-"""The system calls that change the user's files: a thin seam, so that tests can pull the plug at each."""
+"""The system calls that change files, in one class so that tests can make any of them fail."""
 
 import errno
 import fcntl
@@ -6,60 +6,25 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol
 
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-AT_END = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-NOT_OFFERED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
-
-
-class NotOffered(Exception):
-    """The file system, or the system, cannot do this in one step."""
+CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+APPEND_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+NOT_SUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
-class Disk(Protocol):
-    """Names are of entries of an opened folder; none is followed if it is a link."""
+class NotSupported(Exception):
+    """The operating system or the file system cannot do this in one step."""
+
+
+class Disk:
+    """Names are entries of an open folder; links are not followed."""
 
     def create(self, folder: int, name: str, mode: int) -> int:
-        """A descriptor to write a new file with."""
+        return os.open(name, CREATE_FLAGS, mode, dir_fd=folder)
 
     def append(self, folder: int, name: str, mode: int) -> int:
-        """A descriptor to read a file with, made where there is none, and to write at its end."""
-
-    def write(self, descriptor: int, data: bytes) -> None:
-        """All of the data."""
-
-    def cut(self, descriptor: int, size: int) -> None:
-        """Take away what stands behind so many bytes."""
-
-    def sync(self, descriptor: int) -> None:
-        """Return when a file's content, or a folder's entries, would survive a power cut."""
-
-    def exchange(self, folder: int, one: str, other: str) -> None:
-        """Two names swap what they stand for, at once; raises NotOffered."""
-
-    def move(self, folder: int, name: str, to: str) -> None:
-        """Another name, unless something has it; raises FileExistsError, NotOffered."""
-
-    def replace(self, folder: int, name: str, to: str) -> None:
-        """Another name, whatever has it."""
-
-    def link(self, folder: int, name: str, to: str) -> None:
-        """One more name, unless something has it; raises FileExistsError."""
-
-    def unlink(self, folder: int, name: str) -> None: ...
-
-    def mkdir(self, folder: int, name: str) -> None: ...
-
-    def rmdir(self, folder: int, name: str) -> None: ...
-
-
-class RealDisk:
-    def create(self, folder: int, name: str, mode: int) -> int:
-        return os.open(name, NEW, mode, dir_fd=folder)
-
-    def append(self, folder: int, name: str, mode: int) -> int:
-        return os.open(name, AT_END, mode, dir_fd=folder)
+        """A descriptor to read a file and to write at its end; the file is made if it is missing."""
+        return os.open(name, APPEND_FLAGS, mode, dir_fd=folder)
 
     def write(self, descriptor: int, data: bytes) -> None:
         left = memoryview(data)
@@ -70,6 +35,7 @@ class RealDisk:
         os.ftruncate(descriptor, size)
 
     def sync(self, descriptor: int) -> None:
+        """Return when a file's content, or a folder's entries, would survive a power cut."""
         # On macOS an fsync only reaches the drive's cache.
         full = getattr(fcntl, "F_FULLFSYNC", None)
         if full is None:
@@ -78,16 +44,27 @@ class RealDisk:
             fcntl.fcntl(descriptor, full)
 
     def exchange(self, folder: int, one: str, other: str) -> None:
+        """Swap two names atomically; raises NotSupported."""
         _rename(folder, one, other, swap=True)
 
     def move(self, folder: int, name: str, to: str) -> None:
+        """Rename, never over an existing file; raises FileExistsError, NotSupported."""
         _rename(folder, name, to, swap=False)
 
     def replace(self, folder: int, name: str, to: str) -> None:
+        """Rename, over an existing file too."""
         os.replace(name, to, src_dir_fd=folder, dst_dir_fd=folder)
 
     def link(self, folder: int, name: str, to: str) -> None:
+        """Add a name, never over an existing file; raises FileExistsError."""
         os.link(name, to, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+
+    def symlink(self, folder: int, name: str, target: bytes) -> None:
+        os.symlink(target, os.fsencode(name), dir_fd=folder)
+
+    def mkfifo(self, folder: int, name: str, mode: int) -> None:
+        os.mkfifo(name, 0o600, dir_fd=folder)
+        self.chmod(folder, name, mode)
 
     def unlink(self, folder: int, name: str) -> None:
         os.unlink(name, dir_fd=folder)
@@ -98,31 +75,38 @@ class RealDisk:
     def rmdir(self, folder: int, name: str) -> None:
         os.rmdir(name, dir_fd=folder)
 
+    def chmod(self, folder: int, name: str, mode: int) -> None:
+        """Set the permissions of a file or folder; a link is an error."""
+        if os.chmod in os.supports_follow_symlinks:
+            os.chmod(name, mode, dir_fd=folder, follow_symlinks=False)
+            return
+        # Linux has no such call; a descriptor of this kind also opens what cannot be read.
+        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.chmod(f"/proc/self/fd/{descriptor}", mode)
+        finally:
+            os.close(descriptor)
 
-DISK: Disk = RealDisk()
+
+DISK = Disk()
 
 
 def _rename(folder: int, name: str, to: str, *, swap: bool) -> None:
-    call = _call()
+    call = _rename_call()
     if call is None:
-        raise NotOffered
-    code = call(folder, os.fsencode(name), folder, os.fsencode(to), _flag(swap=swap))
-    if code == 0:
-        return
-    if code in NOT_OFFERED:
-        raise NotOffered
-    raise OSError(code, os.strerror(code), to)
-
-
-def _flag(*, swap: bool) -> int:
-    if sys.platform == "darwin":
-        return 2 if swap else 4  # RENAME_SWAP, RENAME_EXCL
-    return 2 if swap else 1  # RENAME_EXCHANGE, RENAME_NOREPLACE
+        raise NotSupported
+    # RENAME_SWAP and RENAME_EXCL on macOS, RENAME_EXCHANGE and RENAME_NOREPLACE on Linux.
+    flag = 2 if swap else 4 if sys.platform == "darwin" else 1
+    code = call(folder, os.fsencode(name), folder, os.fsencode(to), flag)
+    if code in NOT_SUPPORTED:
+        raise NotSupported
+    if code:
+        raise OSError(code, os.strerror(code), to)
 
 
 @cache
-def _call() -> Callable[..., int] | None:
-    """Renaming with flags, which Python has no function for, giving the error's number; None without it."""
+def _rename_call() -> Callable[..., int] | None:
+    """Rename with flags, which Python lacks; it returns an error number. None if the system lacks it."""
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)

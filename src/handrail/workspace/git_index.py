@@ -1,7 +1,7 @@
-"""Git's own index, read without git: which files are as a stored object has them.
+"""Read git's index without git: which files equal a stored object.
 
-Only what needs no guessing counts: an entry whose times, size and inode are those of the file, and that is
-older than the index itself. Split and sparse indexes give what stands in them and nothing for the rest.
+An entry counts only if its times, size and inode are those of the file, and it is older than the index. Split
+and sparse indexes give only the entries they have.
 """
 
 import hashlib
@@ -12,20 +12,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from handrail.workspace.index import FileStat
+from handrail.workspace.git_folder import UnusableRepository, find_git_folder
+from handrail.workspace.stat_index import FileStat
 
-FIELDS = struct.Struct(">10I")
-"""ctime, its nanoseconds, mtime, its nanoseconds, device, inode, mode, user, group, size."""
-LARGEST = 128_000_000
+FIELDS = struct.Struct(">10I")  # ctime, its ns, mtime, its ns, device, inode, mode, user, group, size
+MAX_INDEX_BYTES = 128_000_000
+MAX_NAME_BYTES = 4_096
 SECOND = 1_000_000_000
-HALF = 0xFFFFFFFF
+MASK_32 = 0xFFFFFFFF
 EXTENDED, STAGE, LENGTH = 0x4000, 0x3000, 0x0FFF
 REGULAR = 0o100000
+SPLIT = b"link\0\0\0"
+"""The name of the extension that a split index has, and the start of its length."""
 
 
-class Entry(NamedTuple):
-    """What git knows of a file."""
-
+class IndexEntry(NamedTuple):
     ctime_ns: int
     mtime_ns: int
     inode: int
@@ -33,67 +34,69 @@ class Entry(NamedTuple):
     object_id: str
 
     def is_of(self, found: FileStat) -> bool:
-        """Whether the file has not been touched since git looked at it."""
-        return (
-            found.mtime_ns == self.mtime_ns
-            and found.ctime_ns == self.ctime_ns
-            and found.size & HALF == self.size
-            and found.inode & HALF == self.inode
-        )
+        """Whether the file has not changed since git read it."""
+        now = (found.ctime_ns, found.mtime_ns, found.inode & MASK_32, found.size & MASK_32)
+        return now == (self.ctime_ns, self.mtime_ns, self.inode, self.size)
 
 
-class Damaged(ValueError):
-    """This is no index that can be read."""
+class DamagedIndex(ValueError):
+    """The index cannot be read."""
 
 
-def index_file(root: Path) -> tuple[Path, str] | None:
-    """The index of the repository that a folder is in, and the folder's path there; None without one."""
-    for top in (root, *root.parents):
-        git = top / ".git"
-        with suppress(OSError, UnicodeDecodeError):
-            if git.is_file():
-                said = git.read_text(encoding="utf-8")
-                if not said.startswith("gitdir: "):
-                    return None
-                git = top / said.removeprefix("gitdir: ").rstrip("\n")
-            if git.is_dir():
-                prefix = "" if top == root else f"{root.relative_to(top).as_posix()}/"
-                return git / "index", prefix
+def find_index(root: Path) -> tuple[Path, str] | None:
+    """The index of the repository that a folder is in, and the folder's path in it; None without one."""
+    with suppress(OSError, UnusableRepository):
+        if found := find_git_folder(root):
+            return found.folder / "index", found.prefix
     return None
 
 
-def read_index(data: bytes, written_ns: int, prefix: str = "") -> dict[str, Entry]:
-    """Regular files below `prefix`, by their paths from there; raises Damaged."""
+def read_index(data: bytes, written_ns: int, prefix: str = "") -> dict[str, IndexEntry]:
+    """Regular files below `prefix`, by their paths from there; raises DamagedIndex."""
+    start = os.fsencode(prefix)
+    return {
+        os.fsdecode(name[len(start) :]): entry
+        for name, mode, stage, entry in _parse(data)
+        # Git itself cannot tell whether a file written at the time of the index changed later.
+        if mode & 0o170000 == REGULAR and not stage and entry.mtime_ns < written_ns and name.startswith(start)
+    }
+
+
+def tracked_paths(data: bytes, prefix: str = "") -> set[str]:
+    """All paths below `prefix` that git tracks, also while they are merged; raises DamagedIndex."""
+    start = os.fsencode(prefix)
+    found = {os.fsdecode(name[len(start) :]) for name, *_ in _parse(data) if name.startswith(start)}
+    if SPLIT in data:
+        raise DamagedIndex("most of a split index is in another file")
+    return found
+
+
+def _parse(data: bytes) -> list[tuple[bytes, int, int, IndexEntry]]:
     if len(data) < 32 or data[:4] != b"DIRC":
-        raise Damaged("no index")
+        raise DamagedIndex("no index")
     version, count = struct.unpack_from(">2I", data, 4)
     if version not in (2, 3, 4):
-        raise Damaged(f"version {version}")
+        raise DamagedIndex(f"version {version}")
     try:
-        found = _entries(data, version, count, _id_length(data))
-        start = os.fsencode(prefix)
-        return {
-            os.fsdecode(name[len(start) :]): entry
-            for name, entry in found
-            # What was written in the instant of the index, git itself could not tell from what came after.
-            if entry.mtime_ns < written_ns and name.startswith(start)
-        }
+        return list(_entries(data, version, count, _id_length(data)))
     except (struct.error, IndexError, ValueError) as error:
-        raise Damaged(str(error)) from error
+        raise DamagedIndex(str(error)) from error
 
 
 def _id_length(data: bytes) -> int:
-    """The bytes of an object's id, told by the sum at the end; without one they are those of SHA-1."""
+    """The bytes of an object's id, by the checksum at the end; without one, those of SHA-1."""
     if data.endswith(bytes(20)):
         return 20
     for name, length in (("sha1", 20), ("sha256", 32)):
         if hashlib.new(name, data[:-length], usedforsecurity=False).digest() == data[-length:]:
             return length
-    raise Damaged("its sum is wrong")
+    raise DamagedIndex("wrong checksum")
 
 
-def _entries(data: bytes, version: int, count: int, id_length: int) -> Iterator[tuple[bytes, Entry]]:
-    """Regular files that are not in the middle of a merge."""
+def _entries(
+    data: bytes, version: int, count: int, id_length: int
+) -> Iterator[tuple[bytes, int, int, IndexEntry]]:
+    """Each entry with its name, its mode, and its stage, which is not 0 while the file is merged."""
     at, name = 12, b""
     head = FIELDS.size + id_length + 2
     for _ in range(count):
@@ -110,13 +113,16 @@ def _entries(data: bytes, version: int, count: int, id_length: int) -> Iterator[
             end = data.index(b"\0", start + (flags & LENGTH if flags & LENGTH < LENGTH else 0))
             name = data[start:end]
             at += (end - at + 8) & ~7
-        if mode & 0o170000 == REGULAR and not flags & STAGE:
-            times = changed * SECOND + changed_ns, made * SECOND + made_ns
-            yield name, Entry(*times, inode, size, object_id.hex())
+        if (
+            len(name) > MAX_NAME_BYTES
+        ):  # version 4 repeats the name before: a small index could fill the memory
+            raise DamagedIndex("a name is too long")
+        times = changed * SECOND + changed_ns, made * SECOND + made_ns
+        yield name, mode, flags & STAGE, IndexEntry(*times, inode, size, object_id.hex())
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Git's number of a varying length, and where it ends."""
+    """A number in git's variable-length encoding, and where it ends."""
     byte = data[at]
     value = byte & 127
     while byte & 128:

@@ -1,25 +1,33 @@
-"""The only code that writes workspace files. For `changes` alone: it checks hashes, not permissions.
+"""Write workspace files; only `changes` may use it. It checks hashes, not permissions.
 
-A step leads one path from an old content to a new one. Beside the file lies, until the step is over, a
-temporary name: first of the new content, then, once both have been exchanged, of the one that was displaced.
+A step takes one path from an old content to a new one. Until it is over there is a temporary file beside the
+file: first with the new content, then, once the two names are exchanged, with the content that was replaced.
 """
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+from handrail.config.open_file import open_file
 from handrail.protocol.errors import PathProblem
-from handrail.workspace.beneath import opened_folder
-from handrail.workspace.disk import DISK, Disk, NotOffered
-from handrail.workspace.found import Content, Found, Step, look_at, read_at
-
-LONGEST_NAME = 200
+from handrail.workspace.disk import DISK, Disk, NotSupported
+from handrail.workspace.file_step import (
+    LINK_MARK,
+    LINK_MODE,
+    FileContent,
+    FileState,
+    FileStep,
+    entry_state,
+    read_entry,
+)
+from handrail.workspace.paths import open_folder
 
 
 class Writer:
-    """Takes steps and takes them back, beneath one folder."""
+    """Takes and undoes steps, below one folder."""
 
     def __init__(self, root: Path, disk: Disk = DISK) -> None:
         self.root = root
@@ -27,22 +35,21 @@ class Writer:
 
     # Looking
 
-    def look(self, path: str) -> Found:
-        """What is at a path now; a link on the way means that there is nothing of ours."""
-        name = PurePosixPath(path).name
+    def look(self, path: str) -> FileState:
+        """What is at a path now; nothing, if a folder of the path is a link."""
         try:
             with self._folder(path) as folder:
-                return look_at(name, folder)
+                return entry_state(PurePosixPath(path).name, folder)
         except (FileNotFoundError, NotADirectoryError):
-            return Found()
+            return FileState()
 
-    def read(self, path: str) -> Content:
-        """The same with its bytes, read once."""
+    def read(self, path: str) -> FileContent:
+        """The same with its bytes."""
         try:
             with self._folder(path) as folder:
-                return read_at(PurePosixPath(path).name, folder)
+                return read_entry(PurePosixPath(path).name, folder)
         except (FileNotFoundError, NotADirectoryError):
-            return Content()
+            return FileContent()
 
     def missing_folders(self, path: str) -> list[str]:
         """Folders that a new file at this path needs, outermost first."""
@@ -54,13 +61,14 @@ class Writer:
         return missing[::-1]
 
     def in_the_way(self, path: str) -> str:
-        """What stands where a folder of this path would have to be; empty where there is nothing."""
-        folders = (str(each) for each in PurePosixPath(path).parents if each.name)
-        nearest = next((each for each in folders if os.path.lexists(self.root / each)), "")
-        return "" if os.path.isdir(self.root / nearest) else nearest
+        """What is in the place of a folder of this path, a link included; empty where nothing is."""
+        for folder in reversed([str(each) for each in PurePosixPath(path).parents if each.name]):
+            if self.folder_mode(folder) is None:
+                return folder if os.path.lexists(self.root / folder) else ""
+        return ""
 
-    def is_ready(self, step: Step) -> bool:
-        """Whether nothing but an exchange of names is missing."""
+    def is_ready(self, step: FileStep) -> bool:
+        """Whether only the exchange of names is missing."""
         return not step.new or self.look(step.temporary_path).sha256 == step.new
 
     # Before the step
@@ -70,16 +78,31 @@ class Writer:
             with self._writing(folder), self._folder(folder) as parent, suppress(FileExistsError):
                 self.disk.mkdir(parent, PurePosixPath(folder).name)
 
-    def put(self, step: Step, data: bytes, mode: int | None) -> int:
-        """The new content under the temporary name, forced to the disk; the mode that it has."""
+    def folder_mode(self, path: str) -> int | None:
+        """The permissions of a folder; None where there is none."""
+        try:
+            with self._folder(path) as parent:
+                found = os.stat(PurePosixPath(path).name, dir_fd=parent, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return stat.S_IMODE(found.st_mode) if stat.S_ISDIR(found.st_mode) else None
+
+    def set_mode(self, path: str, mode: int) -> None:
+        with self._writing(path), self._folder(path) as parent:
+            self.disk.chmod(parent, PurePosixPath(path).name, mode)
+
+    def put(self, step: FileStep, data: bytes, mode: int | None) -> int:
+        """Write the new content under the temporary name and sync it; returns its mode."""
         with self._writing(step.path), self._folder(step.path) as folder, self._original(step) as original:
             return self._put(folder, step.temporary, data, mode, original)
 
     # The step
 
-    def forward(self, step: Step) -> None:
-        """Old becomes new; raises PathProblem, and nothing has happened, where the file is not the base."""
+    def forward(self, step: FileStep) -> None:
+        """Old becomes new; raises PathProblem without a change where the file is not the base."""
         with self._writing(step.path), self._folder(step.path) as folder:
+            if step.old and not step.is_base(entry_state(step.name, folder)):
+                raise stale_file(step.path)
             if step.old and step.new:
                 self._exchange(folder, step)
             elif step.new:
@@ -87,8 +110,8 @@ class Writer:
             else:
                 self._vanish(folder, step)
 
-    def back(self, step: Step, content: Callable[[str], bytes]) -> None:
-        """New becomes old again; what somebody else wrote meanwhile stays where it is."""
+    def back(self, step: FileStep, content: Callable[[str], bytes]) -> None:
+        """New becomes old again; what somebody else wrote meanwhile stays."""
         with self._writing(step.path), self._folder(step.path) as folder:
             if step.old and step.new:
                 self._exchange_back(folder, step, content)
@@ -97,8 +120,8 @@ class Writer:
             else:
                 self._bring_back(folder, step, content)
 
-    def return_displaced(self, step: Step) -> None:
-        """Where somebody's own content was displaced by ours and a crash came, put it back in its place."""
+    def return_displaced(self, step: FileStep) -> None:
+        """After a crash, put back what somebody else wrote and our content replaced."""
         if not step.old or self.look(step.path).sha256 != step.new:
             return
         if self.look(step.temporary_path).sha256 in ("", step.old, step.new):
@@ -109,8 +132,8 @@ class Writer:
             else:
                 self._undo_vanish(folder, step)
 
-    def put_back(self, step: Step) -> None:
-        """Where the old content lies beside the file, and there only, bring it back to its place."""
+    def put_back(self, step: FileStep) -> None:
+        """Put back the old content if only the temporary file has it."""
         if not step.old or step.old == step.new or self.look(step.temporary_path).sha256 != step.old:
             return
         now = self.look(step.path).sha256
@@ -120,8 +143,8 @@ class Writer:
             elif not now:
                 self._undo_vanish(folder, step)
 
-    def straighten(self, step: Step) -> None:
-        """Where names cannot be exchanged at once, bring a half-done renaming to one of its two ends."""
+    def straighten(self, step: FileStep) -> None:
+        """Finish or undo half of an exchange, where the file system exchanges names in several steps."""
         with suppress(FileNotFoundError, NotADirectoryError), self._folder(step.path) as folder:
             names = (step.name, step.temporary, step.linked)
             file, temporary, linked = (_inode(name, folder) for name in names)
@@ -136,8 +159,8 @@ class Writer:
 
     # After the step
 
-    def tidy(self, step: Step) -> str:
-        """Remove what lies beside the file; the path of the copy where that was somebody else's work."""
+    def tidy(self, step: FileStep) -> str:
+        """Remove the temporary files; returns the path of the copy where one was somebody else's work."""
         try:
             with self._folder(step.path) as folder:
                 with suppress(FileNotFoundError):
@@ -147,19 +170,24 @@ class Writer:
             return ""
         return next((step.beside(name) for name in kept if name), "")
 
-    def discard(self, step: Step) -> None:
-        """Remove a temporary file that no journal knows of: its writer died over it."""
+    def conflict_copy(self, step: FileStep) -> str:
+        """The path of the copy that this step kept of somebody else's work; empty where there is none."""
+        copy = step.beside(step.copy_name(1))
+        return copy if self.look(copy).sha256 else ""
+
+    def discard(self, step: FileStep) -> None:
+        """Remove a temporary file that is not in the journal, since its writer died."""
         with suppress(OSError), self._folder(step.path) as folder:
             self.disk.unlink(folder, step.temporary)
 
     def remove_folders(self, folders: Iterable[str]) -> None:
-        """Remove the folders in which nothing is left, innermost first."""
+        """Remove those of the folders that are empty, innermost first."""
         for folder in folders:
             with suppress(OSError), self._folder(folder) as parent:
                 self.disk.rmdir(parent, PurePosixPath(folder).name)
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Force the entries of the folders of these paths to the disk, each folder once."""
+        """Sync the entries of the folders of these paths, each folder once."""
         for folder in dict.fromkeys(str(PurePosixPath(path).parent) for path in paths):
             with suppress(FileNotFoundError, NotADirectoryError), self._folder(f"{folder}/x") as opened:
                 self._sync(opened)
@@ -168,16 +196,16 @@ class Writer:
 
     @contextmanager
     def _folder(self, path: str) -> Iterator[int]:
-        """The folder of a path, opened step by step without following links."""
+        """The folder of a path, opened without following links."""
         parts = PurePosixPath(path).parts
         if not parts or ".." in parts or path.startswith("/"):
             raise PathProblem(f"{path} is outside the workspace.", "outside_workspace", path)
-        with opened_folder(self.root.joinpath(*parts[:-1]), root=self.root) as folder:
+        with open_folder(self.root.joinpath(*parts[:-1]), root=self.root) as folder:
             yield folder
 
     @contextmanager
     def _writing(self, path: str) -> Iterator[None]:
-        """Say what cannot be written in the words of the one who wanted it, not of the steps to it."""
+        """Report what cannot be written by the path that was asked for, not by a temporary one."""
         try:
             yield
         except OSError as error:
@@ -185,32 +213,35 @@ class Writer:
                 raise
             folder = os.path.dirname(path)
             where = f"The folder {folder}" if folder else "The folder of the workspace"
-            message = f"{where} cannot be written ({error.strerror}), so {path} is as it was."
+            message = f"{where} cannot be written ({error.strerror}), so {path} was not changed."
             raise PathProblem(message, "protected_path", path) from error
 
     @contextmanager
-    def _original(self, step: Step) -> Iterator[int | None]:
+    def _original(self, step: FileStep) -> Iterator[int | None]:
         """The file whose owner and attributes the new one gets."""
         if not step.like:
             yield None
             return
-        with self._folder(step.like) as folder:
-            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        name = PurePosixPath(step.like).name
+        with self._folder(step.like) as folder, ExitStack() as opened:
             try:
-                descriptor = os.open(PurePosixPath(step.like).name, flags, dir_fd=folder)
+                file = opened.enter_context(open_file(name, folder=folder, follow=False))
             except FileNotFoundError as error:  # an editor that renames first, then writes
-                raise _stale(step.like) from error
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+                raise stale_file(step.like) from error
+            yield file.descriptor
 
     def _put(self, folder: int, name: str, data: bytes, mode: int | None, like: int | None) -> int:
+        if mode is not None and stat.S_ISFIFO(mode):
+            self.disk.mkfifo(folder, name, stat.S_IMODE(mode))
+            return mode
+        if mode == LINK_MODE:
+            self.disk.symlink(folder, name, data.removeprefix(LINK_MARK))
+            return LINK_MODE
         descriptor = self.disk.create(folder, name, 0o666 if mode is None else 0o600)
         try:
             self.disk.write(descriptor, data)
             if like is not None:
-                _dress(descriptor, like)
+                _copy_owner(descriptor, like)
             if mode is not None:
                 os.fchmod(descriptor, mode)
             self.disk.sync(descriptor)
@@ -218,109 +249,112 @@ class Writer:
         finally:
             os.close(descriptor)
 
-    def _exchange(self, folder: int, step: Step) -> None:
+    def _exchange(self, folder: int, step: FileStep) -> None:
         try:
-            displaced_is_there = self._swap(folder, step.temporary, step)
+            kept = self._swap(folder, step.temporary, step)
         except FileNotFoundError as error:
-            raise _stale(step.path) from error
-        if displaced_is_there and not step.is_base(look_at(step.temporary, folder)):
+            raise stale_file(step.path) from error
+        if kept and not step.is_base(entry_state(step.temporary, folder)):
             self._undo_exchange(folder, step)
-            raise _stale(step.path)
+            raise stale_file(step.path)
 
-    def _undo_exchange(self, folder: int, step: Step) -> None:
+    def _undo_exchange(self, folder: int, step: FileStep) -> None:
+        self._copy(folder, step)
         self._swap(folder, step.temporary, step)
-        came = look_at(step.temporary, folder)
-        if came.sha256 not in (step.new, ""):
-            # Two others wrote, one after the other: the later one stays in place, the earlier one beside it.
+        if entry_state(step.temporary, folder).sha256 not in (step.new, ""):
+            # Two others wrote, one after the other: the later content stays, the earlier is kept beside it.
+            self._copy(folder, step)
             self._swap(folder, step.temporary, step)
             self._keep(folder, step, step.temporary)
 
-    def _swap(self, folder: int, other: str, step: Step) -> bool:
-        """Exchange the file with another name; False where what was displaced could not be kept at all."""
+    def _swap(self, folder: int, other: str, step: FileStep) -> bool:
+        """Exchange the file with another name; False where the replaced content could not be kept."""
         try:
             self.disk.exchange(folder, other, step.name)
-        except NotOffered:
+        except NotSupported:
             return self._swap_in_steps(folder, other, step)
         return True
 
-    def _swap_in_steps(self, folder: int, other: str, step: Step) -> bool:
-        # Who replaces the file by renaming between the look and the replacing is overwritten: it is this
-        # moment that the exchange of names does not have.
+    def _swap_in_steps(self, folder: int, other: str, step: FileStep) -> bool:
+        # A file that is renamed here between the check and the replacing is overwritten: an exchange of names
+        # does not have this race.
         try:
             self.disk.link(folder, step.name, step.linked)
         except OSError as error:
             if isinstance(error, FileNotFoundError | FileExistsError):
                 raise
-            if not step.is_known(look_at(step.name, folder)):
-                raise _stale(step.path) from error
+            if not step.is_known(entry_state(step.name, folder)):
+                raise stale_file(step.path) from error
             self.disk.replace(folder, other, step.name)
             return False
         self.disk.replace(folder, other, step.name)
         self.disk.replace(folder, step.linked, other)
         return True
 
-    def _appear(self, folder: int, step: Step) -> None:
+    def _appear(self, folder: int, step: FileStep) -> None:
         try:
             self._rename(folder, step.temporary, step.name)
         except FileExistsError as error:
-            message = f"{step.path} exists already. Read it first."
+            message = f"{step.path} already exists. Read it first."
             raise PathProblem(message, "file_exists", step.path) from error
 
-    def _vanish(self, folder: int, step: Step) -> None:
+    def _vanish(self, folder: int, step: FileStep) -> None:
         try:
             self._rename(folder, step.name, step.temporary)
         except FileNotFoundError as error:
-            raise _stale(step.path) from error
-        if not step.is_base(look_at(step.temporary, folder)):
+            raise stale_file(step.path) from error
+        if not step.is_base(entry_state(step.temporary, folder)):
             self._undo_vanish(folder, step)
-            raise _stale(step.path)
+            raise stale_file(step.path)
 
-    def _undo_vanish(self, folder: int, step: Step) -> None:
+    def _undo_vanish(self, folder: int, step: FileStep) -> None:
+        self._copy(folder, step)
         try:
             self._rename(folder, step.temporary, step.name)
         except FileExistsError:
             self._keep(folder, step, step.temporary)
 
     def _rename(self, folder: int, name: str, to: str) -> None:
-        """Another name that nothing has yet."""
+        """Rename to a name that is free."""
         try:
             self.disk.move(folder, name, to)
-        except NotOffered:
+        except NotSupported:
             self.disk.link(folder, name, to)
             self.disk.unlink(folder, name)
 
-    def _exchange_back(self, folder: int, step: Step, content: Callable[[str], bytes]) -> None:
-        name = step.temporary
-        if look_at(name, folder).sha256 != step.old:
-            name = step.restored
-            now = look_at(step.name, folder).mode
+    def _exchange_back(self, folder: int, step: FileStep, content: Callable[[str], bytes]) -> None:
+        if entry_state(step.temporary, folder).sha256 != step.old:
+            now = entry_state(step.name, folder).mode
             mode = now if step.old_mode == step.new_mode else step.old_mode
-            self._put(folder, name, content(step.old), mode, like=None)
-        if not self._swap(folder, name, step):
+            self._put_beside(folder, step, content(step.old), mode)
+            self._tidy(folder, step, step.temporary)
+            self._rename(folder, step.restored, step.temporary)
+        if not self._swap(folder, step.temporary, step):
             return
-        if look_at(name, folder).sha256 == step.new:
-            self.disk.unlink(folder, name)
+        if entry_state(step.temporary, folder).sha256 == step.new:
+            self.disk.unlink(folder, step.temporary)
         else:
-            self._swap(folder, name, step)  # somebody wrote to it in this moment: theirs stays
-            self._tidy(folder, step, name)
+            self._copy(folder, step)
+            self._swap(folder, step.temporary, step)  # somebody just wrote to it: theirs stays
+            self._tidy(folder, step, step.temporary)
 
-    def _take_away(self, folder: int, step: Step) -> None:
+    def _take_away(self, folder: int, step: FileStep) -> None:
         self._rename(folder, step.name, step.temporary)
-        if look_at(step.temporary, folder).sha256 == step.new:
+        if entry_state(step.temporary, folder).sha256 == step.new:
             self.disk.unlink(folder, step.temporary)
         else:
             self._undo_vanish(folder, step)
 
-    def _bring_back(self, folder: int, step: Step, content: Callable[[str], bytes]) -> None:
+    def _bring_back(self, folder: int, step: FileStep, content: Callable[[str], bytes]) -> None:
         name = step.temporary
-        if look_at(name, folder).sha256 != step.old:
+        if entry_state(name, folder).sha256 != step.old:
             name = step.restored
-            self._put(folder, name, content(step.old), step.old_mode, like=None)
-        with suppress(FileExistsError):  # somebody else has made one meanwhile: theirs stays
+            self._put_beside(folder, step, content(step.old), step.old_mode)
+        with suppress(FileExistsError):  # somebody else has made one meanwhile: their file stays
             self._rename(folder, name, step.name)
 
-    def _tidy(self, folder: int, step: Step, name: str) -> str:
-        found = look_at(name, folder).sha256
+    def _tidy(self, folder: int, step: FileStep, name: str) -> str:
+        found = entry_state(name, folder).sha256
         if not found:
             return ""
         if found in (step.old, step.new):
@@ -328,21 +362,39 @@ class Writer:
             return ""
         return self._keep(folder, step, name)
 
-    def _keep(self, folder: int, step: Step, name: str) -> str:
-        """Give what somebody else wrote a name of its own beside the file."""
-        stem = step.name.encode()[:LONGEST_NAME].decode(errors="ignore")
-        for number in range(1, 100):
-            copy = f"{stem}.conflict-{step.tail}" + (f"-{number}" if number > 1 else "")
-            with suppress(FileExistsError):
+    def _keep(self, folder: int, step: FileStep, name: str) -> str:
+        """Keep what somebody else wrote beside the file, under a name of its own, once per content."""
+        for copy in map(step.copy_name, range(1, 100)):
+            try:
                 self._rename(folder, name, copy)
-                return copy
+            except FileExistsError:
+                found = read_entry(copy, folder).data
+                if found is None or found != read_entry(name, folder).data:
+                    continue
+                self.disk.unlink(folder, name)
+            return copy
         return name
+
+    def _copy(self, folder: int, step: FileStep) -> None:
+        """Copy what somebody else wrote and we replaced, before putting it back.
+
+        A program that read the file meanwhile did not see that content, and may save over it later.
+        """
+        found, data = read_entry(step.temporary, folder)
+        if data is not None and not step.is_known(found):
+            self._put_beside(folder, step, data, found.mode)
+            self._keep(folder, step, step.restored)
+
+    def _put_beside(self, folder: int, step: FileStep, data: bytes, mode: int | None) -> None:
+        with suppress(FileNotFoundError):  # left by a process that died
+            self.disk.unlink(folder, step.restored)
+        self._put(folder, step.restored, data, mode, like=None)
 
     def _sync(self, folder: int) -> None:
         try:
             descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         except PermissionError:
-            return  # a folder that may be written and not read cannot be forced to the disk
+            return  # a folder that may be written but not read cannot be synced
         try:
             self.disk.sync(descriptor)
         finally:
@@ -350,14 +402,14 @@ class Writer:
 
 
 def exchange_offered(root: Path, disk: Disk = DISK) -> bool:
-    """Whether names can be exchanged in this folder at once; tried with two files that are gone again."""
-    with opened_folder(root, root=root) as folder:
+    """Whether the file system can exchange names atomically; tried with two temporary files."""
+    with open_folder(root, root=root) as folder:
         names = [f".{os.getpid()}-{number}.handrail-tmp" for number in (1, 2)]
         try:
             for name in names:
                 os.close(disk.create(folder, name, 0o600))
             disk.exchange(folder, *names)
-        except NotOffered:
+        except NotSupported:
             return False
         finally:
             for name in names:
@@ -373,11 +425,11 @@ def _inode(name: str, folder: int) -> int:
         return 0
 
 
-def _dress(descriptor: int, like: int) -> None:
-    """Owner and extended attributes of another file, as far as the system lets us."""
+def _copy_owner(descriptor: int, like: int) -> None:
+    """Copy owner and extended attributes of another file, as far as the system allows it."""
     found = os.fstat(like)
     if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
-        with suppress(PermissionError):  # who may not give it away may still give it to the same group
+        with suppress(PermissionError):  # changing only the group may be allowed
             os.fchown(descriptor, -1, found.st_gid)
         with suppress(PermissionError):
             os.fchown(descriptor, found.st_uid, -1)
@@ -388,9 +440,6 @@ def _dress(descriptor: int, like: int) -> None:
                     os.setxattr(descriptor, name, os.getxattr(like, name))
 
 
-def _stale(path: str) -> PathProblem:
-    return PathProblem(
-        f"{path} was changed by somebody else just now. Read it again, then repeat the change.",
-        "stale_file",
-        path,
-    )
+def stale_file(path: str) -> PathProblem:
+    message = f"Somebody else just changed {path}. Read it again, then repeat the change."
+    return PathProblem(message, "stale_file", path)

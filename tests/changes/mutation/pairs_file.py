@@ -1,4 +1,8 @@
-"""Reads files of pairs: `## kept: what` or `## changed: what`, the code before, `==>`, the code after."""
+"""Reads files of pairs: `## kind: what`, the code before, `==>`, the code after.
+
+The kinds: `kept` is confirmed as a refactor, `changed` does something else, and `alarm` keeps behaviour in a
+way that the check does not prove.
+"""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,8 +11,8 @@ FOLDER = Path(__file__).parent / "pairs"
 
 
 class Pair(NamedTuple):
+    kind: str
     name: str
-    kept: bool
     before: str
     after: str
 
@@ -20,5 +24,5 @@ def pairs(name: str) -> list[Pair]:
         title, _, code = part.partition("\n")
         kind, _, what = title.partition(": ")
         before, _, after = code.partition("\n==>\n")
-        found.append(Pair(what, kind == "kept", before + "\n", after.rstrip() + "\n"))
+        found.append(Pair(kind, what, before + "\n", after.rstrip() + "\n"))
     return found

@@ -11,17 +11,17 @@ import pytest
 
 from handrail.changes.apply import apply, applying
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin
-from handrail.changes.recovery import recover
-from handrail.changes.rollback import back, plan_back
+from handrail.changes.crash_recovery import recover
 from handrail.changes.trace.blame import blame, lines_of_others
-from handrail.changes.trace.file import PATH
-from handrail.changes.trace.known import applied_changes, known_lines
+from handrail.changes.trace.logged_changes import applied_changes, logged_lines
+from handrail.changes.trace.trace_file import PATH
+from handrail.changes.undo import plan_undo, undo_change_set
 from handrail.protocol.events import ChangePrepared, SessionStarted
-from handrail.sessions.changes import changes_of
-from handrail.sessions.handle import Session
-from handrail.storage.log import Log
-from handrail.storage.recovery import open_log
-from handrail.workspace.disk import RealDisk
+from handrail.sessions.change_history import session_changes
+from handrail.sessions.session import Session
+from handrail.storage.event_log import Log
+from handrail.storage.log_repair import open_log
+from handrail.workspace.disk import Disk
 from handrail.workspace.files import Workspace
 from tests.changes.trace.traces import bind
 
@@ -30,7 +30,7 @@ COMMON = ("", "    return None", "}", "    pass", "")
 """Lines that stand in many places, so that they tell nothing by themselves."""
 
 
-class Quick(RealDisk):
+class Quick(Disk):
     """Nothing is forced to the disk, which is not what is looked at."""
 
     def sync(self, descriptor: int) -> None:
@@ -181,7 +181,7 @@ class Replayed:
         before = deepcopy(self.world)
         prepared = self.by_agent(self.chance.choice((self.insert, self.delete, self.carry, self.shift)))
         if prepared:
-            planned = back(plan_back(self.log, self.workspace, [prepared]))
+            planned = undo_change_set(plan_undo(self.log, self.workspace, [prepared]))
             assert planned
             apply(self.sessions[0], self.workspace, planned, disk=Quick())
             self.world = before
@@ -210,7 +210,7 @@ class Replayed:
         applied = apply(self.sessions[number], self.workspace, ChangeSet(tuple(edits), origin), disk=Quick())
         self.world = after
         self.by_others.difference_update(path for edit in edits for path in (edit.path, edit.destination))
-        changes = changes_of(self.log, self.sessions[number].id)
+        changes = session_changes(self.log, self.sessions[number].id)
         return next(each.prepared for each in changes if each.id == applied.change_id)
 
     def step(self) -> None:
@@ -243,7 +243,7 @@ def blamed(log: Log, root: Path, path: str) -> list[str]:
         for name in {*spoken - {""}, path}
     }
     trace = (root / PATH).read_bytes() if (root / PATH).exists() else b""
-    others = lines_of_others(trace, known_lines(log))
+    others = lines_of_others(trace, logged_lines(log))
     found = blame(path, disk, changes, log.blob, others)
     return [line.author.intent_id if line.author else "-" for line in found]
 

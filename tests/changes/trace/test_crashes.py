@@ -12,15 +12,15 @@ import pytest
 
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin
-from handrail.changes.recovery import recover
-from handrail.changes.trace.file import PATH, TraceFile
-from handrail.changes.trace.known import known_lines
-from handrail.changes.trace.verify import verify
-from handrail.changes.trace.writing import record_applied
+from handrail.changes.crash_recovery import recover
+from handrail.changes.trace.integrity import verify
+from handrail.changes.trace.logged_changes import logged_lines
+from handrail.changes.trace.trace_file import PATH, TraceFile
+from handrail.changes.trace.write import record_applied
 from handrail.protocol.errors import HandrailError, PathProblem, StorageFull
 from handrail.protocol.events import ChangePrepared, SessionStarted
 from handrail.protocol.values import FileChange
-from handrail.sessions.handle import Session
+from handrail.sessions.session import Session
 from handrail.workspace.files import Workspace
 from tests.changes.faults import Dead, Fate, FaultKind, FaultyDisk, FaultyLog, temporaries
 from tests.changes.trace.traces import bind, lines_in
@@ -83,7 +83,7 @@ class Desk:
 
     def check(self) -> None:
         """The file has what the log says, all of it and nothing else; and so the files."""
-        known = known_lines(self.session.log)
+        known = logged_lines(self.session.log)
         found = verify((self.root / PATH).read_bytes(), known)
         assert (found.findings, found.gaps) == ((), ())
         assert found.own == found.lines == len(known)

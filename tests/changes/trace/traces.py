@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from handrail.changes.trace.file import PATH
-from handrail.changes.trace.known import KnownLine
-from handrail.changes.trace.line import line_hash, lines_of, marked
+from handrail.changes.trace.logged_changes import LoggedLine
+from handrail.changes.trace.trace_file import PATH, change_lines, line_hash, with_line_hashes
 from handrail.protocol.events import ChangePrepared
 from handrail.protocol.values import ChangedRange, FileChange, TraceMark
 
@@ -18,7 +17,7 @@ def chain(writer: str, count: int) -> list[bytes]:
     lines: list[bytes] = []
     for number in range(1, count + 1):
         before = line_hash(lines[-1]) if lines else ""
-        lines += lines_of(*_change(writer, number, before))
+        lines += change_lines(*_change(writer, number, before))
     return lines
 
 
@@ -30,15 +29,15 @@ def _change(writer: str, number: int, before: str) -> tuple[ChangePrepared, Trac
     )
     at = "2026-01-02T03:04:05.678Z"
     mark = TraceMark(writer=writer, number=number, before=before, lines=(), at=at, session_id="s_1")
-    change = marked(change, mark)
+    change = with_line_hashes(change, mark)
     assert change.trace
     return change, change.trace
 
 
-def known_of(lines: list[bytes]) -> list[KnownLine]:
+def known_of(lines: list[bytes]) -> list[LoggedLine]:
     """What the log that wrote them knows."""
     return [
-        KnownLine(line_hash(line), said["writer"], said["number"], said["file"], said["related"]["change"])
+        LoggedLine(line_hash(line), said["writer"], said["number"], said["file"], said["related"]["change"])
         for line in lines
         for said in [json.loads(line)]
     ]

@@ -9,8 +9,8 @@ from pathlib import Path
 from handrail.changes.apply import apply
 from handrail.changes.change_set import ChangeSet, FileEdit, Origin
 from handrail.protocol.events import SessionStarted
-from handrail.sessions.handle import Session
-from handrail.storage.recovery import open_log
+from handrail.sessions.session import Session
+from handrail.storage.log_repair import open_log
 from handrail.workspace.files import Workspace
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from handrail.context.map.languages import LANGUAGES, language_of
-from handrail.context.map.symbols import LARGEST, Symbols, read_symbols, unpack
+from handrail.context.map.symbols import LANGUAGES, MAX_FILE_BYTES, Symbols, language_of, read_symbols
 
 SAMPLES = {
     ".py": "LIMIT = 3\nclass Shop:\n    def sell(self): return price(1)\n"
@@ -58,7 +57,7 @@ def test_broken_syntax_gives_what_is_readable() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["x = 1\n" * LARGEST, "var a=1;" * 2_000, "a\0b\n", ""],
+    ["x = 1\n" * MAX_FILE_BYTES, "var a=1;" * 2_000, "a\0b\n", ""],
     ids=["too large", "minified", "binary", "empty"],
 )
 def test_what_no_person_wrote_has_no_symbols(text: str) -> None:
@@ -74,7 +73,7 @@ def test_deep_nesting_ends_well(text: str) -> None:
 
 def test_symbols_survive_being_stored() -> None:
     found = symbols_of(".py", SAMPLES[".py"])
-    assert unpack(found.pack()) == found
+    assert Symbols.unpack(found.pack()) == found
 
 
 def test_names_that_are_no_words_are_left_out() -> None:

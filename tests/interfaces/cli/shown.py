@@ -1,7 +1,7 @@
 """Events for the tests of this folder, and what a screen makes of them."""
 
-from handrail.interfaces.cli.screen import Screen
-from handrail.interfaces.cli.styles import plain
+from handrail.interfaces.cli.render.screen import Screen
+from handrail.interfaces.cli.render.styles import plain
 from handrail.protocol.errors import RefusalReason, ToolError
 from handrail.protocol.events import (
     Answered,

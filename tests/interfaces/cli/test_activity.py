@@ -1,7 +1,7 @@
 """What is said to be going on."""
 
 from handrail.interfaces.cli.activity import Activity
-from handrail.interfaces.cli.styles import plain
+from handrail.interfaces.cli.render.styles import plain
 from handrail.protocol.events import Delta, Event, Recorded, RequestStarted, TurnStarted
 from tests.interfaces.cli.shown import asked, ended, started
 
@@ -64,6 +64,6 @@ def test_a_slow_model_is_told_in_a_word_with_how_far_it_is_and_a_clock_of_its_ow
     assert lines(activity, 7) == ["  reading   the prompt  320/870 tokens   4 s"]
     told("answering", 8)
     assert lines(activity, 9) == ["  answering 1 s"]
-    activity.stopping(1010)
+    activity.set("stopping", "", 1010)
     told("reading the prompt  320/870 tokens", 11)
     assert lines(activity, 12) == ["  stopping  2 s"]

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec import convert
 
 from handrail.config.places import find_places
 from handrail.protocol.events import HookSpoke, SessionHooked
-from handrail.tools.hook_program import ALLOWED, MOST_OUTPUT
+from handrail.tools.gate.hooks import ALLOWED_FIELDS, MAX_OUTPUT
 from tests.interfaces.cli.program import DEADLINE, command, environment, run, script, terminal
 from tests.interfaces.cli.shown import refused, shown
 from tests.processes import lasting, running
@@ -68,7 +69,7 @@ def test_the_example_on_the_page_works_as_it_says(shop: Path, settings: Path, tm
     done = run("run", "do it", "--model", model, "--mode", "auto", "--allow", "git push", cwd=shop)
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stderr.split())
-    assert "hook_denied: A hook of the user's (python3 guard.py) does not allow this: Pushing is for" in said
+    assert "hook_denied: The user's hook (python3 guard.py) does not allow this: Pushing is for" in said
     assert 'python3 guard.py changed the arguments of run to {"command": "git log --oneline -n 20"}' in said
     assert (
         "python3 changelog.py does not let the turn end: Add a line to CHANGELOG.md for src/cart.py." in said
@@ -80,8 +81,8 @@ def test_the_example_on_the_page_works_as_it_says(shop: Path, settings: Path, tm
 def test_the_page_names_what_a_hook_may_answer() -> None:
     table = PAGE.partition("## What a hook is asked")[2]
     rows = dict(re.findall(r"^\| `(\w+_\w+)` \|.*\| (.*?) \|$", table, re.MULTILINE))
-    assert {on: tuple(re.findall(r'\{"(\w+)"', cell)) for on, cell in rows.items()} == ALLOWED
-    assert f"{MOST_OUTPUT:,} bytes" in PAGE
+    assert {on: tuple(re.findall(r'\{"(\w+)"', cell)) for on, cell in rows.items()} == ALLOWED_FIELDS
+    assert f"{MAX_OUTPUT:,} bytes" in PAGE
 
 
 def test_the_doctor_names_hooks_and_what_keeps_one_from_starting(shop: Path, settings: Path) -> None:
@@ -97,7 +98,7 @@ def test_the_doctor_names_hooks_and_what_keeps_one_from_starting(shop: Path, set
 def test_what_hooks_say_is_a_line_and_a_denial_stands_at_its_call() -> None:
     def spoke(**fields: object) -> HookSpoke:
         known = {"turn_id": "t_1", "hook": "guard.py", "call_id": "c_1", "tool": "run"}
-        return HookSpoke.model_validate(known | fields)
+        return convert(known | fields, HookSpoke)
 
     assert shown(
         SessionHooked(),
@@ -191,7 +192,7 @@ def test_trusting_a_workspace_shows_its_hooks_and_their_programs(shop: Path) -> 
     assert "hooks is ignored: it would run programs on your machine" in run("config", cwd=shop).stderr
     with terminal("trust", cwd=shop) as talk:
         talk.expect("guard.py")
-        talk.expect(".handrail/guard.py: would run as it is now")
+        talk.expect(".handrail/guard.py: would be run as it is now")
         talk.expect("Trust this, as it is now?")
         talk.type("y\r")
         talk.expect("Trusted.")

@@ -1,5 +1,6 @@
 """How the program starts, and how it says what is wrong with a call."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from handrail import __version__
-from handrail.interfaces.cli.catalogue import COMMANDS, EXIT_STATUSES
+from handrail.interfaces.cli.command_list import COMMANDS, EXIT_STATUSES
 from tests.interfaces.cli.program import DEADLINE, command, environment, run
 
-HEAVY = ("click", "pydantic", "prompt_toolkit", "rich", "anyio", "httpx2", "sqlite3")
+HEAVY = ("click", "msgspec", "pydantic", "prompt_toolkit", "rich", "anyio", "httpx2", "sqlite3")
 
 
 @pytest.mark.promise("TERM-2")
@@ -26,9 +27,29 @@ def test_version_and_help_import_nothing_that_costs_time(option: str, tmp_path: 
         check=True,
     )
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
-    assert "handrail.interfaces.cli.catalogue" in imported
+    assert "handrail.interfaces.cli.command_list" in imported
     assert not imported & set(HEAVY)
     assert __version__ in done.stdout
+
+
+def test_a_whole_turn_with_an_edit_does_without_pydantic(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    call = {"name": "write", "arguments": {"path": "a.txt", "text": "one\n"}}
+    script.write_text(json.dumps([{"calls": [call]}, {"text": "Written."}]))
+    words = ("run", "write a.txt", "--mode", "edit", "--route", "agent", "--model", f"scripted/{script}")
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "handrail", *words],
+        env=environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=True,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert (tmp_path / "a.txt").read_text() == "one\n"
+    assert "handrail.changes.apply" in imported
+    assert not imported & {"pydantic", "pydantic_core"}
 
 
 def test_help_names_every_command_and_every_exit_status(tmp_path: Path) -> None:
@@ -70,7 +91,7 @@ def test_every_command_has_help_of_its_own(name: str, tmp_path: Path) -> None:
         (["fork", "s_unknown"], 2, "s_unknown"),
         (["export", "s_unknown", "out"], 2, "s_unknown"),
         (["import", "missing"], 2, "missing"),
-        (["import", "a-file"], 2, "not a whole export"),
+        (["import", "a-file"], 2, "not a complete export"),
         (["import", "binary"], 2, "binary"),
         (["sessions", "delete", "s_unknown"], 2, "s_unknown"),
         (["config", "get", "limits.us"], 2, "limits.us"),
@@ -113,6 +134,26 @@ def test_a_closed_stdin_is_told(arguments: list[str], tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["sessions"], ["nonsense"]])
+def test_output_into_a_closed_pipe_is_no_crash(arguments: list[str], tmp_path: Path, home: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            command(*arguments),
+            cwd=tmp_path,
+            stdout=writing,
+            stderr=writing,
+            env=environment(),
+            timeout=DEADLINE,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert done.returncode == (2 if arguments == ["nonsense"] else 1)
+    assert not (home / "handrail" / "crashes").exists()
+
+
 def test_a_task_that_is_no_text_is_told(tmp_path: Path) -> None:
     done = subprocess.run(
         [*map(os.fsencode, command("run")), b"\xff\xfe"],
@@ -130,7 +171,7 @@ def test_a_task_that_is_no_text_is_told(tmp_path: Path) -> None:
 def test_an_import_of_something_else_is_told_without_a_parsers_words(tmp_path: Path) -> None:
     (tmp_path / "passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
     done = run("import", "passwd", cwd=tmp_path)
-    assert "This is not a whole export of a session. Nothing was imported." in done.stderr
+    assert "This is not a complete export of a session. Nothing was imported" in done.stderr
 
 
 @pytest.mark.promise("TERM-4")

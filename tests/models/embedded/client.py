@@ -9,20 +9,20 @@ from pathlib import Path
 
 import anyio
 
-from handrail.models.answer import collect
-from handrail.models.base import Request, UserTurn
-from handrail.models.embedded.files import SMOLLM2
-from handrail.models.embedded.model import EmbeddedModel
+from handrail.models.embedded.embedded_model import EmbeddedModel
+from handrail.models.embedded.model_files import SMOLLM2
+from handrail.models.model import Request, UserTurn
+from handrail.models.reading.collector import collect_answer
 
 
 async def main(folder: Path, grace: float, words: str) -> None:
     model = EmbeddedModel(SMOLLM2, folder / SMOLLM2.name, folder, grace)
     text = ""
     if words == "-":
-        async for _ in model.child.attach():
+        async for _ in model.child.connect():
             pass
     else:
-        text = (await collect(model.stream(Request("", (UserTurn(words),), max_output_tokens=4)))).text
+        text = (await collect_answer(model.stream(Request("", (UserTurn(words),), max_output_tokens=4)))).text
     running = model.child.running()
     sys.stdout.write(json.dumps({"child": running and running.pid, "text": text}))
     sys.stdout.flush()

@@ -6,8 +6,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from handrail.models.embedded.fetch import fetch
-from handrail.models.embedded.files import SMOLLM2
+from handrail.models.embedded.download import download_model
+from handrail.models.embedded.model_files import SMOLLM2
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def smollm2() -> Path:
     """The file, in the user's cache and outside the repository."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(cache) / "handrail-models"
-    return anyio.run(fetch, SMOLLM2, folder, lambda _: None)
+    return anyio.run(download_model, SMOLLM2, folder, lambda _: None)
 
 
 @pytest.fixture

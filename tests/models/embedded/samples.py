@@ -5,7 +5,7 @@ import random
 import zipfile
 from pathlib import Path
 
-from handrail.models.embedded.files import ModelFile, Wheels
+from handrail.models.embedded.model_files import ModelFile, Wheels
 
 PART = 60_000
 

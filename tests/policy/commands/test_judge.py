@@ -2,10 +2,10 @@ import shlex
 
 import pytest
 
-from handrail.policy.commands.judge import Lists, entries, judge, lists_of
-from handrail.policy.commands.script import Script, Simple, Word
+from handrail.policy.commands.judge import CommandLists, all_rules, command_lists, judge, parse_entries
+from handrail.policy.commands.script import Script, SimpleCommand, Word
 from handrail.protocol.values import AllowedCommand
-from handrail.tools.shell_parsing import parse
+from handrail.tools.commands.parse import parse_command
 from tests.policy.reading import judged
 
 
@@ -28,14 +28,14 @@ def test_an_empty_entry_covers_nothing() -> None:
 
 
 def test_every_command_of_a_list_is_judged() -> None:
-    fine, wrong = Simple((Word("ls"),)), Simple((Word("rm"), Word("x")))
+    fine, wrong = SimpleCommand((Word("ls"),)), SimpleCommand((Word("rm"), Word("x")))
     for commands in ((fine, wrong), (wrong, fine), (fine, fine, wrong)):
-        assert "`rm`" in judge(Script("", commands), Lists()).problem
-    assert judge(Script("", (fine, fine)), Lists()).problem == ""
+        assert "`rm`" in judge(Script("", commands), CommandLists()).problem
+    assert judge(Script("", (fine, fine)), CommandLists()).problem == ""
 
 
 def test_what_the_grammar_found_is_the_problem() -> None:
-    found = judge(Script("x", problem="the command has a subshell"), Lists())
+    found = judge(Script("x", problem="the command has a subshell"), CommandLists())
     assert (found.problem, found.decided) == ("the command has a subshell", "shell grammar")
 
 
@@ -43,8 +43,10 @@ def test_what_the_grammar_found_is_the_problem() -> None:
 def test_a_denied_command_is_denied_whatever_allows_it() -> None:
     found = judged("git push --force", "git push", deny=("git push",))
     assert found.denied == "git push"
-    two = Script("", (Simple((Word("ls"),)), Simple((Word("git"), Word("--no-pager"), Word("push")))))
-    assert judge(two, Lists(denied=entries(["git push"]))).denied == "git push"
+    two = Script(
+        "", (SimpleCommand((Word("ls"),)), SimpleCommand((Word("git"), Word("--no-pager"), Word("push"))))
+    )
+    assert judge(two, CommandLists(denied=parse_entries(["git push"]))).denied == "git push"
     assert judged("git pushx", "git pushx", deny=("git push",)).denied == ""
 
 
@@ -60,7 +62,7 @@ def test_options_of_a_command_that_the_user_listed_are_the_users_business(text: 
     "text", ["env X=1 ls", "xargs rm", "sudo ls", "sed -i s/a/b/ f", "timeout 5 ls", "npx x"]
 )
 def test_a_program_that_runs_its_words_is_covered_by_those_very_words_only(text: str) -> None:
-    assert "runs what its words say" in judged(text, text.split(maxsplit=1)[0]).problem
+    assert "runs what its arguments say" in judged(text, text.split(maxsplit=1)[0]).problem
     assert judged(text, text).problem == ""
     assert judged(f"{text} more", text).problem
 
@@ -82,7 +84,7 @@ def test_an_option_before_the_subcommand_is_asked_about(text: str) -> None:
 
 def test_an_interpreter_that_the_user_listed_runs_files_and_not_its_input() -> None:
     assert judged("sh build.sh -v", "sh").problem == ""
-    assert "runs what it is given" in judged("sh", "sh").problem
+    assert "runs its input" in judged("sh", "sh").problem
 
 
 def test_a_listed_command_that_has_a_rule_keeps_it_up_to_the_words_of_the_entry() -> None:
@@ -115,7 +117,8 @@ def test_paths_of_a_listed_command_are_looked_up() -> None:
         ("ruff check .", False, True, False),
         ("mkdir x", False, False, False),
         ("python a.py", False, True, False),
-        ("npm install", False, True, True),
+        ("npm install", False, True, False),
+        ("cargo fmt --check", False, True, False),
         ("npm test", False, True, False),
         ("make", False, True, False),
     ],
@@ -123,32 +126,50 @@ def test_paths_of_a_listed_command_are_looked_up() -> None:
 def test_it_is_known_what_a_command_may_do(
     text: str, reads_only: bool, runs_code: bool, network: bool
 ) -> None:
-    found = judged(text, "make")
+    found = judged(text, "make", "cargo fmt")
     assert (found.reads_only, found.runs_code, found.network) == (reads_only, runs_code, network)
 
 
 def test_an_entry_of_the_users_gives_the_network_to_what_it_covers_best() -> None:
     fetch, make = AllowedCommand(command="make fetch", network=True), "make"
-    lists = lists_of((fetch, make, AllowedCommand(command="cargo build", network=True)))
-    given = {text: judge(parse(text), lists).network for text in ("make fetch x", "make test", "cargo build")}
-    assert given == {"make fetch x": True, "make test": False, "cargo build": True}
+    named = ("cargo build", "npm")
+    lists = command_lists((fetch, make, *(AllowedCommand(command=each, network=True) for each in named)))
+    given = {
+        text: judge(parse_command(text), lists).network
+        for text in ("make fetch x", "make test", "cargo build", "npm install", "make fetch && ls")
+    }
+    assert given == {
+        "make fetch x": True,
+        "make test": False,
+        "cargo build": True,
+        "npm install": True,
+        "make fetch && ls": False,
+    }
 
 
 def test_a_list_only_reads_where_all_of_it_does_and_has_the_network_where_all_of_it_has() -> None:
-    ls, touch = Simple((Word("ls"),)), Simple((Word("touch"), Word("a")))
-    install = Simple((Word("npm"), Word("install")))
-    assert not judge(Script("", (ls, touch)), Lists()).reads_only
-    assert judge(Script("", (install, install)), Lists()).network
-    assert not judge(Script("", (install, ls)), Lists()).network
+    ls, touch = SimpleCommand((Word("ls"),)), SimpleCommand((Word("touch"), Word("a")))
+    install = SimpleCommand((Word("npm"), Word("install")))
+    lists = command_lists((AllowedCommand(command="npm install", network=True),))
+    assert not judge(Script("", (ls, touch)), lists).reads_only
+    assert judge(Script("", (install, install)), lists).network
+    assert not judge(Script("", (install, ls)), lists).network
+
+
+@pytest.mark.promise("POL-25")
+def test_no_rule_gives_a_command_the_network() -> None:
+    for rule in all_rules().values():
+        for text in rule.auto:
+            commands = (SimpleCommand(tuple(map(Word, text.split()))),)
+            assert not judge(Script("", commands), CommandLists(frozenset(all_rules()))).network, text
 
 
 @pytest.mark.promise("POL-7")
 def test_git_runs_hardened_and_the_rest_as_it_was_judged() -> None:
     found = judged("git --no-pager diff HEAD").runs
-    assert found.startswith("GIT_OPTIONAL_LOCKS=0 ")
-    assert " git --no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null " in found
-    assert " diff --no-ext-diff --no-textconv --ignore-submodules=dirty HEAD ':(exclude,glob,icase)" in found
-    quoted = judge(Script("", (Simple((Word("echo"), Word("it's; $x"))),)), Lists()).runs
+    start = "handrail_git diff --no-ext-diff --no-textconv --ignore-submodules=dirty --relative"
+    assert found.startswith(f"{start} 'HEAD^{{commit}}' -- ':(top,exclude,glob,icase)")
+    quoted = judge(Script("", (SimpleCommand((Word("echo"), Word("it's; $x"))),)), CommandLists()).runs
     assert quoted == """echo 'it'"'"'s; $x'"""
 
 

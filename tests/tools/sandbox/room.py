@@ -3,15 +3,14 @@
 import json
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handrail.tools.environment import without_secrets
-from handrail.tools.process import Ended, run_process
-from handrail.tools.sandbox.cgroup import Wall
-from handrail.tools.sandbox.places import Ground
-from handrail.tools.sandbox.protection import Protection
-from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.tools.process import ProcessResult, ResourceLimits, run_process
+from handrail.tools.sandbox.protected_paths import SandboxSetup
+from handrail.tools.sandbox.sandbox import Protection, Sandbox
+from handrail.tools.secrets import without_secrets
 
 TRY = """
 import json, os, socket, sys
@@ -39,8 +38,8 @@ class Room(NamedTuple):
     state: Path
 
     async def run(
-        self, *words: str, network: bool = False, timeout: float = 30, wall: Wall | None = None
-    ) -> tuple[Ended, str]:
+        self, *words: str, network: bool = False, timeout: float = 30, limits: ResourceLimits | None = None
+    ) -> tuple[ProcessResult, str]:
         """How the command ended and what it wrote."""
         output = bytearray()
 
@@ -48,19 +47,21 @@ class Room(NamedTuple):
             output.extend(chunk)
             return True
 
-        ground = Ground(self.workspace, (self.state,), without_secrets(os.environ))
-        sandbox = Sandbox(found=self.protection, wall=wall)
-        async with sandbox.confine(words, ground, network=network) as confined:
-            ended = await run_process(
-                confined.words,
-                folder=self.workspace,
-                environment=confined.environ,
-                timeout=timeout,
-                take=take,
-                bounds=confined.bounds,
-            )
-            if reached := confined.reached():
-                output.extend(f"[reached: {reached}]".encode())
+        setup = SandboxSetup(self.workspace, (self.state,), without_secrets(os.environ))
+        with closing(Sandbox(found=self.protection, limits=limits)) as sandbox:
+            await sandbox.warm_up()  # otherwise this one command would start as the first one does
+            async with sandbox.confine(words, setup, network=network) as confined:
+                ended = await run_process(
+                    confined.words,
+                    folder=self.workspace,
+                    environment=confined.environ,
+                    timeout=timeout,
+                    on_output=take,
+                    limits=confined.limits,
+                    start=confined.start,
+                )
+                if reached := confined.reached():
+                    output.extend(f"[reached: {reached}]".encode())
         return ended, output.decode()
 
     async def tries(self, program: str, *words: str, network: bool = False) -> dict[str, Any]:

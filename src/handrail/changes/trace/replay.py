@@ -1,7 +1,8 @@
-"""Who wrote each line: all change sets once more, in their order, from the contents that the log keeps.
+"""Replay all changes to learn which change wrote each line; moved blocks keep their owner.
 
-Lines that stay keep their owner, lines that move take him along, what a change brings is its own. What a file
-was when a change found it, and no change had made, somebody else has written: nobody that is known here.
+Unchanged and moved lines keep their owner; a change owns the lines it adds. Content that no change wrote has
+no known owner. A run of lines counts as moved when it has enough letters and digits to rule out chance; a
+shorter one only if everything that was removed from a file came back to it.
 """
 
 from collections import Counter
@@ -9,104 +10,209 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from handrail.changes.change_set import sha256
-from handrail.changes.trace.aligning import Same, same_lines
-from handrail.changes.trace.blocks import keys_of
-from handrail.changes.trace.known import Applied
-from handrail.changes.trace.moving import HEAVY, MUCH, NOBODY, Run, settle, weight
+from handrail.changes.trace.line_blocks import SameLines, align_lines, line_keys, runs_between
+from handrail.changes.trace.logged_changes import AppliedChange
 from handrail.protocol.values import ChangedRange, FileChange
 
+MIN_WEIGHT = 20  # letters and digits of a moved block
+MIN_WEIGHT_LATER = 40  # the same for a block that a later change brings back
+HEAVY_LINE = 12  # letters and digits of a line that is distinctive: `return None` is not
+MAX_TRIED = 40  # places that are compared for one line
+NO_OWNER = -1
+SIGNS = bytes(each for each in range(128) if not chr(each).isalnum())
+
+
+class LineRun:
+    """Consecutive lines that a change removed or added, with their owners as far as they are known."""
+
+    def __init__(
+        self, path: str, start: int, keys: Sequence[bytes], owners: Sequence[int] = (), *, to: str = ""
+    ) -> None:
+        self.path = path
+        self.to = to or path  # the file's name after the change
+        self.start = start
+        self.keys = keys
+        self.owners = list(owners) or [NO_OWNER] * len(keys)
+        self.moved = [False] * len(keys)
+
+
+class _Match(NamedTuple):
+    run: LineRun  # of removed lines
+    at: int
+    back: int  # how many lines of the match come before the line that was looked up
+    length: int
+
+
+def assign_owners(removed: Sequence[LineRun], added: Sequence[LineRun], enough: int = MIN_WEIGHT) -> None:
+    """Give added lines the owners of removed ones, where they are the same block."""
+    if not removed or not added:
+        return
+    wanted = {key for run in added for key in run.keys}
+    places: dict[bytes, list[tuple[LineRun, int]]] = {}
+    for run in removed:
+        for at, key in enumerate(run.keys):
+            if key in wanted and line_weight(key) >= HEAVY_LINE:
+                places.setdefault(key, []).append((run, at))
+    for run in added:
+        at = 0
+        while at < len(run.keys):
+            match = None if run.moved[at] else _longest(run, at, places, enough)
+            if match:
+                _mark_moved(run, at - match.back, match)
+            at += match.length - match.back if match else 1
+    for run in added:
+        if not any(run.moved):
+            for other in removed:
+                if other.path == run.path and other.keys == run.keys and not any(other.moved):
+                    _mark_moved(run, 0, _Match(other, 0, 0, len(run.keys)))
+                    break
+
+
+def line_weight(key: bytes) -> int:
+    """How many letters and digits a line has."""
+    return len(key.translate(None, SIGNS))
+
+
+def _longest(
+    run: LineRun, at: int, places: dict[bytes, list[tuple[LineRun, int]]], enough: int
+) -> _Match | None:
+    best: _Match | None = None
+    free = [(other, place) for other, place in places.get(run.keys[at], ()) if not other.moved[place]]
+    for other, place in free[:MAX_TRIED]:
+        back = 0
+        while _same(run, at - back - 1, other, place - back - 1):
+            back += 1
+        length = back
+        while _same(run, at + length - back, other, place + length - back):
+            length += 1
+        if best is None or length > best.length:
+            best = _Match(other, place - back, back, length)
+    if best and sum(map(line_weight, best.run.keys[best.at : best.at + best.length])) >= enough:
+        return best
+    return None
+
+
+def _same(run: LineRun, at: int, other: LineRun, place: int) -> bool:
+    return (
+        0 <= at < len(run.keys)
+        and 0 <= place < len(other.keys)
+        and run.keys[at] == other.keys[place]
+        and not run.moved[at]
+        and not other.moved[place]
+    )
+
+
+def _mark_moved(run: LineRun, start: int, match: _Match) -> None:
+    for step in range(match.length):
+        run.owners[start + step] = match.run.owners[match.at + step]
+        run.moved[start + step] = match.run.moved[match.at + step] = True
+
+
+class KnownLines(NamedTuple):
+    """Hashes and distinctive lines of all files after the last change, and lines that were removed since."""
+
+    hashes: set[str]
+    known: set[bytes]
+    lost: set[bytes]
+
+    def explain(self, data: bytes) -> bool:
+        """Whether a file may be a copy of known lines, or have some that were moved."""
+        lines = heavy_lines(line_keys(data))
+        copied = bool(lines) and len(lines & self.known) >= len(lines) * RENAME_SHARE
+        return copied or not lines.isdisjoint(self.lost) or sha256(data) in self.hashes
+
+
+def heavy_lines(keys: Iterable[bytes]) -> set[bytes]:
+    return {key for key in keys if line_weight(key) >= HEAVY_LINE}
+
+
 Contents = Callable[[str], bytes | None]
-REMEMBERED = 5_000
-"""Lines that went lately: a block may come back in a later change."""
-
-ALIKE = 0.5
-"""Share of its lines by which a file that is new is taken for another one, renamed and edited."""
+MAX_REMEMBERED = 5_000  # recently removed lines: a block may come back in a later change
+RENAME_SHARE = 0.5  # a new file with this share of another one's lines counts as that one, renamed
 
 
-class Owned(NamedTuple):
-    """A file with the owner of each line: the number of a change, or nobody."""
+class OwnedFile(NamedTuple):
+    """A file with the owner of each line: the number of a change, or NO_OWNER."""
 
     sha256: str
     keys: list[bytes]
     owners: list[int]
 
 
-NO_FILE = Owned("", [], [])
+NO_FILE = OwnedFile("", [], [])
 
 
 class Tally(NamedTuple):
-    """What became of lines, by the number of the change that wrote them."""
+    """How many lines were written, rewritten and undone, by the number of the change that wrote them."""
 
     written: Counter[int]
     rewritten: Counter[int]
-    """By a later change."""
     taken_back: Counter[int]
 
 
-class _Becomes(NamedTuple):
-    """What one file is to be."""
-
-    was: Owned
+class _NextVersion(NamedTuple):
+    was: OwnedFile
     path: str
-    to: str
-    """Where it is afterwards; empty where it is gone."""
+    to: str  # its path afterwards; empty where it is deleted
     sha256: str
-    data: bytes | None
-    """None where there is none, and where it is not kept."""
-    ranges: tuple[ChangedRange, ...] | None = None
-    """What is new, where the content before is not known."""
+    data: bytes | None  # None where there is none, or it is not stored
+    ranges: tuple[ChangedRange, ...] | None = None  # what is new, where the content before is not known
 
 
 class Replay:
-    """The files of a workspace as changes made them, and at last as they are on the disk."""
+    """The files of a workspace after each change, and finally as they are on disk."""
 
     def __init__(
-        self, changes: Sequence[Applied], contents: Contents, disk: Mapping[str, bytes | None]
+        self,
+        changes: Sequence[AppliedChange],
+        contents: Contents,
+        disk: Mapping[str, bytes | None],
+        find_more: "Callable[[KnownLines], Mapping[str, bytes]] | None" = None,
     ) -> None:
-        self.files: dict[str, Owned] = {}
+        """`find_more` finds files outside of `disk` that somebody else may have made of the known lines."""
+        self.files: dict[str, OwnedFile] = {}
         self.tally = Tally(Counter(), Counter(), Counter())
-        self.unkept: set[int] = set()
-        """Numbers of changes of which a content is not kept: only the hashes of blocks tell more of them."""
+        self.unkept: set[int] = set()  # changes with a content that is not stored
         self._contents = contents
-        self._lost: list[Run] = []
-        self._kept: dict[tuple[str, str], Owned] = {}
-        """Versions that somebody comes back to."""
+        self._removed: list[LineRun] = []
+        self._kept: dict[tuple[str, str], OwnedFile] = {}  # versions that a file will have again
         now = {path: sha256(data) for path, data in disk.items()}
-        self._wanted = _come_back_to(changes) | set(now.values())
+        self._wanted = _returning_hashes(changes) | set(now.values())
         for number, applied in enumerate(changes):
-            self._catch_up(applied.change.files)
-            files = [self._becomes(number, file) for file in applied.change.files]
-            self._step(number, files, back=applied.change.by == "rollback")
-        self._step(NOBODY, [self._found(path, now[path], data) for path, data in disk.items()])
+            others = [  # what somebody else did to these files since their last change
+                self._found(file.path, sha, self._contents(sha) if sha else None)
+                for file in applied.change.files
+                if self.files.get(file.path, NO_FILE).sha256 != (sha := file.old_sha256)
+            ]
+            if others:
+                self._step(NO_OWNER, others)
+            files = [self._changed(number, file) for file in applied.change.files]
+            self._step(number, files, undo=applied.change.by == "rollback")
+        if find_more:
+            more = find_more(self._known_lines(disk))
+            disk, now = {**disk, **more}, now | {path: sha256(data) for path, data in more.items()}
+        self._step(NO_OWNER, [self._found(path, now[path], data) for path, data in disk.items()])
 
-    def _catch_up(self, files: Iterable[FileChange]) -> None:
-        """What somebody else did to these files since the last change of theirs."""
-        others = [
-            self._found(
-                file.path,
-                file.old_sha256,
-                self._contents(file.old_sha256) if file.old_sha256 else None,
-            )
-            for file in files
-            if self._owned(file.path).sha256 != file.old_sha256
-        ]
-        if others:
-            self._step(NOBODY, others)
+    def _known_lines(self, disk: Mapping[str, bytes | None]) -> KnownLines:
+        lost = {key for run in self._removed for key in run.keys}
+        for path, data in disk.items():
+            if path in self.files:
+                lost.update(set(self.files[path].keys).difference(line_keys(data)))
+        known = {key for owned in self.files.values() for key in owned.keys}
+        hashes = {owned.sha256 for owned in self.files.values()}
+        return KnownLines(hashes, heavy_lines(known), heavy_lines(lost))
 
-    def _owned(self, path: str) -> Owned:
-        return self.files.get(path, NO_FILE)
-
-    def _found(self, path: str, now: str, data: bytes | None) -> _Becomes:
-        """A file as somebody else left it; one that has the content of another was renamed, or copied."""
-        was = self._owned(path)
+    def _found(self, path: str, now: str, data: bytes | None) -> _NextVersion:
+        """A file as somebody else left it; one with the content of another was renamed or copied."""
+        was = self.files.get(path, NO_FILE)
         if not was.sha256 and now:
-            was = self._twin(now, keys_of(data))
-        return _Becomes(was, path, path if now else "", now, data)
+            was = self._most_similar(now, line_keys(data))
+        return _NextVersion(was, path, path if now else "", now, data)
 
-    def _twin(self, now: str, keys: Sequence[bytes]) -> Owned:
-        """The file that has the same content, or else the one that has most of its lines."""
-        lines = {key for key in keys if weight(key) >= HEAVY}
-        best, most = NO_FILE, len(lines) * ALIKE
+    def _most_similar(self, now: str, keys: Sequence[bytes]) -> OwnedFile:
+        """The file with the same content, or else the one with most of its lines."""
+        lines = heavy_lines(keys)
+        best, most = NO_FILE, len(lines) * RENAME_SHARE
         for owned in self.files.values():
             if owned.sha256 == now:
                 return owned
@@ -114,111 +220,91 @@ class Replay:
                 best, most = owned, common + 1
         return best
 
-    def _becomes(self, number: int, file: FileChange) -> _Becomes:
-        was = self._owned(file.path)
+    def _changed(self, number: int, file: FileChange) -> _NextVersion:
+        was = self.files.get(file.path, NO_FILE)
         data = self._contents(file.new_sha256) if file.new_sha256 else None
         to = (file.destination or file.path) if file.new_sha256 else ""
         unknown = was.sha256 != file.old_sha256
         if unknown or (to and data is None):
             self.unkept.add(number)
-        return _Becomes(was, file.path, to, file.new_sha256, data, file.ranges if unknown else None)
+        return _NextVersion(was, file.path, to, file.new_sha256, data, file.ranges if unknown else None)
 
-    def _step(self, number: int, files: Sequence[_Becomes], *, back: bool = False) -> None:
-        gone: list[Run] = []
-        come: list[Run] = []
-        after: dict[str, Owned] = {}
+    def _step(self, number: int, files: Sequence[_NextVersion], *, undo: bool = False) -> None:
+        removed: list[LineRun] = []
+        added: list[LineRun] = []
+        after: dict[str, OwnedFile] = {}
         for file in files:
             self.files.pop(file.path, None)
         for file in files:
-            known = self._kept.get((file.to, file.sha256)) if back or number == NOBODY else None
+            known = self._kept.get((file.to, file.sha256)) if undo or number == NO_OWNER else None
             if known:
                 after[file.to] = known._replace(owners=list(known.owners))
-                self._count_back(file.was, known, back=back)
+                if undo:
+                    lost = Counter(file.was.owners) - Counter(known.owners)
+                    del lost[NO_OWNER]
+                    self.tally.taken_back.update(lost)
             elif file.to and file.data is None:
-                self._lost += _gone(file.path, file.was, ())
+                self._removed += _removed_runs(file.path, file.was, ())
             elif file.ranges is not None:
                 after[file.to] = _by_ranges(number, file)
             else:
-                self._compare(number, file, after, gone, come)
-        settle(gone, come)
-        settle(self._lost, [run for run in come if not all(run.taken)], MUCH)
-        _give(after, come)
-        self._count(number, gone, come, back=back)
-        self._remember(gone)
+                owned = _compare(number, file, removed, added)
+                if file.to:
+                    after[file.to] = owned
+        assign_owners(removed, added)
+        assign_owners(self._removed, [run for run in added if not all(run.moved)], MIN_WEIGHT_LATER)
+        for run in added:
+            owners = after[run.to].owners
+            for step, moved in enumerate(run.moved):
+                if moved:
+                    owners[run.start + step] = run.owners[step]
+        if number != NO_OWNER:
+            self._count(number, removed, added, undo=undo)
+        self._removed = [run for run in (*self._removed, *removed) if not all(run.moved)]
+        while len(self._removed) > 1 and sum(len(run.keys) for run in self._removed) > MAX_REMEMBERED:
+            self._removed.pop(0)
         self.files |= after
         for path, owned in after.items():
             if owned.sha256 in self._wanted:
                 self._kept[path, owned.sha256] = owned._replace(owners=list(owned.owners))
 
-    def _compare(
-        self, number: int, file: _Becomes, after: dict[str, Owned], gone: list[Run], come: list[Run]
+    def _count(
+        self, number: int, removed: Iterable[LineRun], added: Iterable[LineRun], *, undo: bool
     ) -> None:
-        keys = keys_of(file.data)
-        same = same_lines(file.was.keys, keys)
-        gone += _gone(file.path, file.was, same)
-        if file.to:
-            owners = [number] * len(keys)
-            for each in same:
-                stayed = file.was.owners[each.before : each.before + each.length]
-                owners[each.after : each.after + each.length] = stayed
-            after[file.to] = Owned(file.sha256, keys, owners)
-            come += _come(file.path, file.to, keys, same)
-
-    def _count(self, number: int, gone: Iterable[Run], come: Iterable[Run], *, back: bool) -> None:
-        if number != NOBODY:
-            self.tally.written[number] += sum(run.taken.count(False) for run in come)
-            lost = self.tally.taken_back if back else self.tally.rewritten
-            for run in gone:
-                pairs = zip(run.owners, run.taken, strict=True)
-                lost.update(owner for owner, taken in pairs if not taken and owner not in (NOBODY, number))
-
-    def _count_back(self, was: Owned, now: Owned, *, back: bool) -> None:
-        if back:
-            lost = Counter(was.owners) - Counter(now.owners)
-            self.tally.taken_back.update({owner: times for owner, times in lost.items() if owner != NOBODY})
-
-    def _remember(self, gone: Iterable[Run]) -> None:
-        self._lost = [run for run in (*self._lost, *gone) if not all(run.taken)]
-        while len(self._lost) > 1 and sum(len(run.keys) for run in self._lost) > REMEMBERED:
-            self._lost.pop(0)
+        self.tally.written[number] += sum(run.moved.count(False) for run in added)
+        lost = self.tally.taken_back if undo else self.tally.rewritten
+        for run in removed:
+            pairs = zip(run.owners, run.moved, strict=True)
+            lost.update(owner for owner, moved in pairs if not moved and owner not in (NO_OWNER, number))
 
 
-def _by_ranges(number: int, file: _Becomes) -> Owned:
-    keys = keys_of(file.data)
-    owners = [NOBODY] * len(keys)
+def _compare(number: int, file: _NextVersion, removed: list[LineRun], added: list[LineRun]) -> OwnedFile:
+    keys = line_keys(file.data)
+    same = align_lines(file.was.keys, keys)
+    removed += _removed_runs(file.path, file.was, same)
+    owners = [number] * len(keys)
+    for each in same:
+        owners[each.after : each.after + each.length] = file.was.owners[each.before :][: each.length]
+    for start, end in runs_between(((each.after, each.length) for each in same), len(keys)):
+        added.append(LineRun(file.path, start, keys[start:end], to=file.to))
+    return OwnedFile(file.sha256, keys, owners)
+
+
+def _by_ranges(number: int, file: _NextVersion) -> OwnedFile:
+    keys = line_keys(file.data)
+    owners = [NO_OWNER] * len(keys)
     for each in file.ranges or ():
         owners[each.start - 1 : each.end] = [number] * (each.end - each.start + 1)
-    return Owned(file.sha256, keys, owners)
+    return OwnedFile(file.sha256, keys, owners)
 
 
-def _give(after: Mapping[str, Owned], come: Iterable[Run]) -> None:
-    for run in come:
-        owners = after[run.to].owners
-        for step, taken in enumerate(run.taken):
-            if taken:
-                owners[run.start + step] = run.owners[step]
+def _removed_runs(path: str, was: OwnedFile, same: Iterable[SameLines]) -> list[LineRun]:
+    runs = runs_between(((each.before, each.length) for each in same), len(was.keys))
+    return [LineRun(path, start, was.keys[start:end], was.owners[start:end]) for start, end in runs]
 
 
-def _gone(path: str, was: Owned, same: Sequence[Same]) -> list[Run]:
-    runs, at = [], 0
-    for each in (*same, Same(len(was.keys), 0, 0)):
-        if each.before > at:
-            runs.append(Run(path, at, was.keys[at : each.before], was.owners[at : each.before]))
-        at = each.before + each.length
-    return runs
-
-
-def _come(path: str, to: str, keys: Sequence[bytes], same: Sequence[Same]) -> list[Run]:
-    runs, at = [], 0
-    for each in (*same, Same(0, len(keys), 0)):
-        if each.after > at:
-            runs.append(Run(path, at, keys[at : each.after], to=to))
-        at = each.after + each.length
-    return runs
-
-
-def _come_back_to(changes: Iterable[Applied]) -> set[str]:
-    """Hashes of versions that a file had before and gets again otherwise than by the change that made it."""
+def _returning_hashes(changes: Iterable[AppliedChange]) -> set[str]:
+    """Hashes of versions that a file gets again in another way than by the change that made them."""
     now: dict[str, str] = {}
     wanted: set[str] = set()
     for applied in changes:

@@ -1,1 +1,1 @@
-"""The repository map: what is defined where, most referred to first, made in the background."""
+"""The repository map: what each file defines, the most used first, built in the background."""

@@ -1,1 +1,1 @@
-"""The embedded model: a file that is fetched and checked, a child process that answers from it."""
+"""The embedded model: its file is downloaded and checked, a child process answers from it."""

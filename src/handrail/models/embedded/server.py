@@ -1,8 +1,8 @@
-"""The child: a llama.cpp server on the loopback that lives as long as somebody uses it.
+"""The server process: llama.cpp on the loopback, running as long as a client uses it.
 
-`python -m handrail.models.embedded.server --model NAME --file PATH --folder FOLDER ...` takes the lock that
-there is one child of, goes into the background, checks the file, loads it, tells where it answers, and ends:
-when no client has been there for the grace, when its notice is gone, or when it hangs. Nobody has to stop it.
+`python -m handrail.models.embedded.server --model NAME --file PATH --folder FOLDER ...` takes the server's
+lock, goes into the background, verifies and loads the file, and publishes its address. It ends by itself:
+when no client came for the grace period, when its notice is gone, or when it hangs.
 """
 
 import argparse
@@ -17,70 +17,60 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from handrail.models.embedded.checking import check
-from handrail.models.embedded.files import KNOWN
-from handrail.models.embedded.locks import Lock, try_lock
-from handrail.models.embedded.machine import PROMPTS_BYTES, memory_limit
-from handrail.models.embedded.notice import ANOTHER_RUNS, LOAD_SECONDS, Notices, Running
+from handrail.config.files import try_lock
+from handrail.models.embedded.model_files import KNOWN_FILES, verify_file
+from handrail.models.embedded.server_files import EXIT_ANOTHER_RUNS, LOAD_SECONDS, RunningServer, ServerFiles
+from handrail.models.embedded.server_process import PROMPTS_BYTES, memory_limit
 from handrail.protocol.errors import HandrailError
 
 NICENESS = 2
-"""Enough for the rest of the machine to stay quick, and little enough not to be starved by it."""
+"""Keeps the machine responsive without starving the server."""
 HANG_SECONDS = 60
 WATCH_SECONDS = 0.25
 LOCK_SECONDS = 1.0
 LOG_BYTES = 1_000_000
 BATCH = 128
-"""Tokens read between two reports of progress, and before a cancel is noticed."""
+"""Tokens processed between progress reports and checks for cancellation."""
 
 
 def main() -> None:
     options = _options()
-    notices = Notices(options.folder)
-    lock = _only_one(notices)
+    files = ServerFiles(options.folder)
+    limit = time.monotonic() + LOCK_SECONDS
+    while (lock := try_lock(files.server_lock)) is None and time.monotonic() < limit:
+        time.sleep(0.02)  # others that are no server hold it only for moments
     if lock is None:
-        sys.exit(ANOTHER_RUNS)
-    notices.server.unlink(missing_ok=True)
-    _write_to(notices.log)
-    # The starter waits for this process and then knows that the lock is taken; the child is nobody's zombie.
+        sys.exit(EXIT_ANOTHER_RUNS)
+    files.server.unlink(missing_ok=True)
+    _redirect_output(files.log)
+    # The starter waits for this process, and then knows that the lock is taken; the fork leaves no zombie.
     if os.fork():
         os._exit(0)
     status = 1
     try:
-        _serve(options, notices)
+        _serve(options, files)
         status = 0
     except HandrailError as problem:
-        _say(f"Error: {problem}")
+        _log(f"Error: {problem}")
     except Exception:  # noqa: BLE001 the log is the only place that can tell
         traceback.print_exc()
     finally:
         sys.stderr.flush()
-        os._exit(
-            status
-        )  # the library's threads need no goodbye, and lock and memory are the system's to free
+        os._exit(status)  # without waiting for the library's threads; the system frees lock and memory
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="handrail.models.embedded.server", description=__doc__)
-    parser.add_argument("--model", required=True, choices=KNOWN)
-    parser.add_argument("--file", required=True, type=Path)
-    parser.add_argument("--stamps", required=True, type=Path)
-    parser.add_argument("--folder", required=True, type=Path)
-    parser.add_argument("--window", required=True, type=int)
-    parser.add_argument("--threads", required=True, type=int)
+    parser.add_argument("--model", required=True, choices=KNOWN_FILES)
+    for name in ("--file", "--stamps", "--folder"):
+        parser.add_argument(name, required=True, type=Path)
+    for name in ("--window", "--threads"):
+        parser.add_argument(name, required=True, type=int)
     parser.add_argument("--grace", required=True, type=float)
     return parser.parse_args()
 
 
-def _only_one(notices: Notices) -> Lock | None:
-    """The lock of the one child; None where another has it. A look at it by others lasts no time."""
-    limit = time.monotonic() + LOCK_SECONDS
-    while (lock := try_lock(notices.server_lock)) is None and time.monotonic() < limit:
-        time.sleep(0.02)
-    return lock
-
-
-def _write_to(log: Path) -> None:
+def _redirect_output(log: Path) -> None:
     if log.exists():
         log.replace(log.with_suffix(".log.old"))
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -89,18 +79,23 @@ def _write_to(log: Path) -> None:
     os.close(descriptor)
 
 
-def _serve(options: argparse.Namespace, notices: Notices) -> None:
-    file = KNOWN[options.model]
+def _serve(options: argparse.Namespace, files: ServerFiles) -> None:
+    file = KNOWN_FILES[options.model]
     with suppress(OSError):
         os.nice(NICENESS)
-    limit = _limited(memory_limit(file.size, options.window))
-    # The library keeps Python waiting while it loads: only the system's own alarm ends a load that hangs.
+    limit = memory_limit(file.size, options.window)
+    try:
+        # Then this process fails, and not the machine.
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    except (OSError, ValueError):
+        limit = 0
+    # Python cannot run while the library loads: only the system's alarm ends a load that hangs.
     signal.alarm(LOAD_SECONDS)
-    for _ in check(file, options.file, options.stamps):
+    for _ in verify_file(file, options.file, options.stamps):
         pass
     key = secrets.token_urlsafe(32)
     server = _load(options, key)
-    running = Running(
+    running = RunningServer(
         pid=os.getpid(),
         url=server.listening_address,
         key=key,
@@ -108,17 +103,8 @@ def _serve(options: argparse.Namespace, notices: Notices) -> None:
         threads=options.threads,
         memory_limit=limit,
     )
-    notices.publish(running)
-    _watch(notices, running, options.grace)
-
-
-def _limited(limit: int) -> int:
-    """Have no more memory of our own: beyond it this process ends, not the machine. 0: it is not limited."""
-    try:
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    except (OSError, ValueError):
-        return 0
-    return limit
+    files.publish(running)
+    _watch(files, running, options.grace)
 
 
 def _load(options: argparse.Namespace, key: str) -> Any:
@@ -132,7 +118,7 @@ def _load(options: argparse.Namespace, key: str) -> Any:
     params.n_batch = params.n_ubatch = BATCH
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.fit_params = False
-    # Edits repeat much of what was read: after four equal tokens the next six are guessed and tried at once.
+    # Edits repeat much of the prompt: after four equal tokens, the next six are guessed and tried at once.
     params.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
     params.speculative.ngram_simple.size_n = 4
     params.speculative.ngram_simple.size_m = 6
@@ -147,36 +133,32 @@ def _load(options: argparse.Namespace, key: str) -> Any:
     return xllamacpp.Server(params)
 
 
-def _watch(notices: Notices, running: Running, grace: float) -> None:
-    """Until nobody has been there for the grace, or the notice is gone."""
+def _watch(files: ServerFiles, running: RunningServer, grace: float) -> None:
+    """Return when no client came for the grace period, or the notice is gone."""
     seen, left = 0, time.monotonic() + grace
     while True:
         signal.alarm(HANG_SECONDS)
-        _bound(notices.log)
-        if notices.running() != running:
-            _say("the notice is gone")
+        with suppress(OSError):
+            if files.log.stat().st_size > LOG_BYTES:
+                os.truncate(files.log, 0)
+        if files.running() != running:
+            _log("the notice is gone")
             return
-        alone = try_lock(notices.clients_lock)
-        touched = notices.clients_lock.stat().st_mtime_ns
+        alone = try_lock(files.clients_lock)
+        touched = files.clients_lock.stat().st_mtime_ns
         if alone is None or touched != seen:
             seen, left = touched, time.monotonic() + grace
         elif time.monotonic() > left:
-            # Whoever comes now waits for the lock until this process is gone, and then starts another.
-            notices.server.unlink(missing_ok=True)
-            _say(f"nobody for {grace:g} s")
+            # A client that comes now waits for the lock until this process has ended, then starts another.
+            files.server.unlink(missing_ok=True)
+            _log(f"no client for {grace:g} s")
             return
         if alone is not None:
             alone.release()
         time.sleep(WATCH_SECONDS)
 
 
-def _bound(log: Path) -> None:
-    with suppress(OSError):
-        if log.stat().st_size > LOG_BYTES:
-            os.truncate(log, 0)
-
-
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 

@@ -1,1 +1,1 @@
-"""Commands: which of them may run unasked, judged word by word once a shell grammar has read them."""
+"""Commands: which may run unasked, judged word by word after a shell grammar has parsed them."""

@@ -1,15 +1,15 @@
-"""What all events share, and the envelope they are stored in."""
+"""Base of all events, and the envelope they are stored in."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from handrail.protocol.values import Value
+from handrail.protocol.values import Tagged
 
 if TYPE_CHECKING:
     from handrail.protocol.events import Event
 
 
-class EventBase(Value):
-    """Something that has happened. Every family derives from this and sets a `type`."""
+class EventBase(Tagged):
+    """A fact: something that happened."""
 
 
 class Recorded(NamedTuple):
@@ -22,11 +22,11 @@ class Recorded(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """Text as it streams: displayed at once, has no sequence number, never causes an effect."""
+    """Streaming text: displayed at once, without a sequence number, never the cause of an effect."""
 
     stream: str
     message_id: str
     kind: str
-    """`text`, `thinking`, `output` (of a command), or `progress`: the last line on how far it is."""
+    """`text`, `thinking`, `output` (of a command), or `progress`: the latest status line."""
     offset: int
     text: str

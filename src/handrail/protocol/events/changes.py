@@ -1,99 +1,123 @@
-"""Events of changing the user's files."""
+"""Events of changing files: change sets, rewinds, commits to git."""
 
 from typing import Literal
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import FileChange, FileConflict, TraceMark
+from handrail.protocol.values import FileChange, FileConflict, FolderMode, TraceMark
 
 
-class ChangePrepared(EventBase):
-    """Committed, with both contents in blobs, before any file is touched."""
+class ChangePrepared(EventBase, tag="change_prepared"):
+    """Committed, with old and new contents as blobs, before any file is touched."""
 
-    type: Literal["change_prepared"] = "change_prepared"
     turn_id: str
     change_id: str
     call_id: str
     files: tuple[FileChange, ...]
     by: Literal["agent", "user", "rollback", "command"] = "agent"
     takes_back: tuple[str, ...] = ()
-    """Ids of the change sets that this one takes back."""
+    """Ids of the change sets that this one undoes."""
     folders: tuple[str, ...] = ()
-    """Made for the new files, outermost first."""
+    """Created for the new files, outermost first."""
     emptied: tuple[str, ...] = ()
-    """Removed again where nothing is left in them, innermost first."""
+    """Removed if they are empty afterwards, innermost first."""
+    folder_modes: tuple[FolderMode, ...] = ()
+    """Folders that were made, removed or got other permissions, outermost first."""
     model: str = ""
     cost_usd: float | None = None
     intent: str = ""
-    """What it was for, in words."""
+    """Its purpose, as text."""
     intent_id: str = ""
-    """The intent that was active; of what was taken back, the one that it belonged to."""
+    """The active intent; for an undo, the intent of the undone change."""
     mutation_class: str = ""
     mutation_problem: str = ""
-    """Of what was said to keep behaviour: why it does not count as that, or was not checked."""
+    """For a declared refactor: why it does not count as one, or was not checked."""
     todos: tuple[str, ...] = ()
-    """Todos that applying completes."""
     request_id: str = ""
-    """The request to the model, or of the user, that led to it."""
+    """The model's or the user's request that led to it."""
     trace: TraceMark | None = None
-    """Where the workspace has a trace: what this change set writes to it once it is applied."""
+    """If the workspace has a trace: what this change set adds to it when applied."""
     unlisted: int = 0
-    """Files that a command changed besides, too many to be recorded: nothing can bring them back."""
+    """More files that a command changed, too many to record: they cannot be restored."""
 
 
-class ChangeApplied(EventBase):
-    type: Literal["change_applied"] = "change_applied"
+class ChangeApplied(EventBase, tag="change_applied"):
     change_id: str
 
 
-class ChangeAbandoned(EventBase):
+class ChangeAbandoned(EventBase, tag="change_abandoned"):
     """The files are as they were, or as somebody else left them."""
 
-    type: Literal["change_abandoned"] = "change_abandoned"
     change_id: str
     why: str
 
 
-class CopyKept(EventBase):
-    """Somebody wrote to a file at the very moment it was changed: what they wrote is in a copy beside it."""
+class CopyKept(EventBase, tag="copy_kept"):
+    """Somebody wrote to a file while it was being changed: their version is in a copy beside it."""
 
-    type: Literal["copy_kept"] = "copy_kept"
     change_id: str
     path: str
     copy_path: str
 
 
-class Rewound(EventBase):
-    """Change sets were taken back, or messages set aside, or both. A later `Redone` may name it."""
+class Rewound(EventBase, tag="rewound"):
+    """Change sets were undone, or messages set aside, or both. A later `Redone` may name it."""
 
-    type: Literal["rewound"] = "rewound"
     request_id: str
     change_id: str = ""
-    """The change set that took the others back; empty where no file had to change."""
+    """The change set that undid the others; empty if no file had to change."""
     keep: int | None = None
-    """The model is shown the conversation up to this event and nothing after it; None: all of it."""
+    """The model sees the conversation up to this event; None: all of it."""
     turns: int = 0
-    """How many turns it is then shown."""
+    """How many turns that leaves."""
     detail: str = ""
-    """For the user: what was not taken back, and why."""
+    """For the user: what was not undone, and why."""
 
 
-class Redone(EventBase):
-    """A rewind was itself taken back."""
+class Redone(EventBase, tag="redone"):
+    """A rewind was undone."""
 
-    type: Literal["redone"] = "redone"
     request_id: str
     rewind_id: str
     """The `request_id` of the rewind."""
     change_id: str = ""
     detail: str = ""
     conversation: bool | None = None
-    """Whether what was set aside of the conversation came back; None in older logs."""
+    """Whether the messages that were set aside came back; None in older logs."""
 
 
-class RewindRefused(EventBase):
-    """Nothing was taken back."""
+class RewindRefused(EventBase, tag="rewind_refused"):
+    """Nothing was undone."""
 
-    type: Literal["rewind_refused"] = "rewind_refused"
     request_id: str
     why: str
     conflicts: tuple[FileConflict, ...] = ()
+
+
+class Committed(EventBase, tag="committed", kw_only=True):
+    """Change sets of this session are in git."""
+
+    request_id: str
+    commit: str
+    branch: str = ""
+    """Empty if no branch was checked out."""
+    subject: str
+    """The first line of its message."""
+    change_ids: tuple[str, ...]
+    upto: int
+    """Change sets applied up to this event of the session are included."""
+    files: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """For the user: what is not in it, or may surprise them."""
+
+
+class CommitRefused(EventBase, tag="commit_refused"):
+    """Nothing was committed."""
+
+    request_id: str
+    why: str
+    """Empty: there was nothing to commit."""
+
+
+RewindEvent = Rewound | Redone | RewindRefused
+CommitEvent = Committed | CommitRefused
+ChangeEvent = RewindEvent | CommitEvent | ChangePrepared | ChangeApplied | ChangeAbandoned | CopyKept

@@ -1,37 +1,32 @@
-"""Events of checking a turn's work with a command of the user's."""
-
-from typing import Literal
+"""Events of checks (a command that must pass) and of fresh attempts."""
 
 from handrail.protocol.events.base import EventBase
 from handrail.protocol.values import Excerpt, FileSeen
 
 
-class CheckStarted(EventBase):
+class CheckStarted(EventBase, tag="check_started"):
     """Committed before the command runs."""
 
-    type: Literal["check_started"] = "check_started"
     turn_id: str
     check_id: str
     command: str
     attempt: int
-    """0 for the look before the first attempt."""
+    """0 for the run before the first attempt."""
 
 
-class CheckFinished(EventBase):
-    type: Literal["check_finished"] = "check_finished"
+class CheckFinished(EventBase, tag="check_finished"):
     turn_id: str
     check_id: str
     passed: bool
     summary: str
     """One line for a person: `exit 1 in 0.4 s`."""
     content: str
-    """The end of the output, as the model is shown it."""
+    """The end of the output, as the model sees it."""
 
 
-class AttemptStarted(EventBase):
-    """A fresh answer: the model is shown what it was shown up to `keep`, then `text`, nothing in between."""
+class AttemptStarted(EventBase, tag="attempt_started"):
+    """A fresh answer: the model sees the conversation up to `keep`, then `text`, and nothing in between."""
 
-    type: Literal["attempt_started"] = "attempt_started"
     turn_id: str
     number: int
     temperature: float
@@ -39,6 +34,8 @@ class AttemptStarted(EventBase):
     """Sequence number of the message that began the turn."""
     text: str
     files: tuple[FileSeen, ...] = ()
-    """Versions of files that `text` shows."""
     rewrite: Excerpt | None = None
-    """The only thing that a small model is asked for."""
+    """The one part that a small model is asked to rewrite."""
+
+
+CheckEvent = CheckStarted | CheckFinished | AttemptStarted

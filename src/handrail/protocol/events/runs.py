@@ -1,77 +1,70 @@
-"""Events of a run: one message on its way through a pipeline."""
+"""Events of a run (a message going through a pipeline) and the values it keeps."""
 
 from typing import Any, Literal
 
-from pydantic import Field
+from msgspec import field
 
 from handrail.protocol.events.base import EventBase
 from handrail.protocol.values import AttachedImage, FinishReason, ReadAs, Value
 
 StageKind = Literal["work", "ask", "code", "answer"]
-"""The tool loop in the session's conversation; an answer to a question of the stage's own; code."""
+"""`work`: the tool loop in the session's conversation. `answer`: one answer in it. `ask`: a question of the
+stage's own, outside of it. `code`: a function."""
 
 
-class Choice(Value):
-    """A line of a menu."""
-
+class MenuChoice(Value):
     text: str
     then: Literal["go_on", "again", "leave"]
-    """Go on with the next stage, do the last one again, or leave the run."""
+    """Continue with the next stage, repeat the last one, or leave the run."""
 
 
-class RunStarted(EventBase):
-    type: Literal["run_started"] = "run_started"
+class RunStarted(EventBase, tag="run_started"):
     run_id: str
     turn_id: str
     pipeline: str
     question: str = ""
-    """What the user asked, of a run that is more than the conversation."""
+    """What the user asked, for a run outside the conversation."""
     conversational: bool = False
-    """All of it happens in the session's conversation, which tells what it did and can go on at any time."""
+    """All of it happens in the session's conversation, so it needs no summary and no pause."""
     reads_only: bool = False
-    """Nothing is written or run in it, whatever the mode."""
+    """It writes and runs nothing, whatever the mode."""
     skips: tuple[str, ...] = ()
-    """Stages that this message does not need."""
     continues: bool = False
-    """Stages that are done once for each step are done again by themselves while steps are left."""
+    """Stages that run once per step repeat by themselves while steps are left."""
     sha256: str = ""
-    """Of the files that define the pipeline; empty: it comes with Handrail."""
-    kept: dict[str, Any] = Field(default_factory=dict)
-    """What earlier runs of the pipeline kept, as it was at the start."""
+    """Hash of the files that define the pipeline; empty: it is built in."""
+    kept: dict[str, Any] = field(default_factory=dict)
+    """Values that earlier runs of the pipeline kept, as they were at the start."""
 
 
-class StageStarted(EventBase):
+class StageStarted(EventBase, tag="stage_started"):
     """Committed before the stage does anything."""
 
-    type: Literal["stage_started"] = "stage_started"
     run_id: str
     stage_id: str
     stage: str
     kind: StageKind
     text: str = ""
-    """What the conversation is told, of a stage that works in it and has something to tell."""
+    """What a stage adds to the conversation at its start, if anything."""
     number: int = 0
     """Its place among the stages of the pipeline, from 1."""
     of: int = 0
-    """How many there are."""
 
 
-class StageCompleted(EventBase):
-    type: Literal["stage_completed"] = "stage_completed"
+class StageCompleted(EventBase, tag="stage_completed"):
     run_id: str
     stage_id: str
     stage: str
     output: dict[str, Any] | None = None
-    """As its schema says; None where it is so large that it is a blob."""
+    """As its schema says; None if it is so large that it is a blob."""
     blob: str = ""
     read: tuple[ReadAs, ...] = ()
-    """How the model's answer was read, where the output is one."""
+    """How the model's answer was parsed, if the output is one."""
 
 
-class GateFailed(EventBase):
-    """A stage's output was found wanting."""
+class GateFailed(EventBase, tag="gate_failed"):
+    """A gate rejected a stage's output."""
 
-    type: Literal["gate_failed"] = "gate_failed"
     run_id: str
     stage_id: str
     stage: str
@@ -79,10 +72,9 @@ class GateFailed(EventBase):
     issues: tuple[str, ...]
 
 
-class RunRepaired(EventBase):
-    """Stages are done again, with what was wrong as feedback."""
+class RunRepaired(EventBase, tag="run_repaired"):
+    """Stages run again, with the issues as feedback."""
 
-    type: Literal["run_repaired"] = "run_repaired"
     run_id: str
     first: str
     last: str
@@ -90,78 +82,81 @@ class RunRepaired(EventBase):
     """1 for the first time."""
 
 
-class RunContinued(EventBase):
-    """Stages are done again, for the next steps of the same request."""
+class RunContinued(EventBase, tag="run_continued"):
+    """Stages run again, for the next steps of the same request."""
 
-    type: Literal["run_continued"] = "run_continued"
     run_id: str
     first: str
     number: int
     """2 for the second time."""
 
 
-class RunPaused(EventBase):
-    """The run waits for the user's word, over any restart."""
+class RunPaused(EventBase, tag="run_paused"):
+    """The run waits for the user, also across restarts."""
 
-    type: Literal["run_paused"] = "run_paused"
     run_id: str
     stage: str
     text: str
-    """What the user is shown, the numbered choices included."""
-    choices: tuple[Choice, ...]
+    """What the user sees, including the numbered choices."""
+    choices: tuple[MenuChoice, ...]
     exit: int
     """The number of the choice that leaves the run."""
 
 
-class RunResumed(EventBase):
-    type: Literal["run_resumed"] = "run_resumed"
+class RunResumed(EventBase, tag="run_resumed"):
     run_id: str
     feedback: str = ""
-    """What the user said to it in their own words."""
     again: bool = False
-    """The stage before the pause is done again."""
+    """The stage before the pause runs again."""
     choice: str = ""
-    """The line of the menu that they chose."""
 
 
-class BreakoutPending(EventBase):
-    """The user seems to want to leave, and was asked whether that is so."""
+class BreakoutPending(EventBase, tag="breakout_pending", kw_only=True):
+    """The user seems to want to leave the run, and was asked to confirm."""
 
-    type: Literal["breakout_pending"] = "breakout_pending"
     run_id: str
     message_id: str
     message: str
-    """What asked to leave; it is answered when the user says so."""
+    """The message that asked to leave; it is answered once the user confirms."""
     images: tuple[AttachedImage, ...] = ()
     text: str
-    """What the user is shown."""
     route: str = ""
-    """Where the message goes by the user's word, once they have left."""
+    """The route the user chose for the message, after leaving."""
     suggested: bool = False
-    """The words are a model's: the user picked them."""
+    """A model's suggestion that the user picked."""
 
 
-class RunBrokenOff(EventBase):
-    """The user left the run; what it had found stays."""
+class RunBrokenOff(EventBase, tag="run_broken_off"):
+    """The user left the run; its results stay."""
 
-    type: Literal["run_broken_off"] = "run_broken_off"
     run_id: str
     summary: str = ""
 
 
-class RunCompleted(EventBase):
-    type: Literal["run_completed"] = "run_completed"
+class RunCompleted(EventBase, tag="run_completed"):
     run_id: str
     text: str = ""
-    """What the user is shown at the end."""
     summary: str = ""
-    """What later turns are told of it."""
+    """What later turns are told about it."""
 
 
-class RunFailed(EventBase):
-    type: Literal["run_failed"] = "run_failed"
+class RunFailed(EventBase, tag="run_failed"):
     run_id: str
     reason: FinishReason
     detail: str = ""
     """For the user: why, and what to do."""
     summary: str = ""
+
+
+class ValueKept(EventBase, tag="value_kept"):
+    """A named value for later runs of an agent; the latest of a name counts."""
+
+    pipeline: str
+    name: str
+    value: Any
+    run_id: str
+
+
+StageEvent = StageStarted | StageCompleted | GateFailed | ValueKept
+PauseEvent = RunPaused | RunResumed | BreakoutPending | RunBrokenOff
+RunEvent = StageEvent | PauseEvent | RunStarted | RunRepaired | RunContinued | RunCompleted | RunFailed

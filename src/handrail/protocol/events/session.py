@@ -1,53 +1,101 @@
-"""Events about the session itself."""
+"""Events about a session: start, title, status, labels, mode, model, todo list."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import Mode, Role
+from handrail.protocol.values import MAX_LABELS, LabelName, Mode, Role, SessionStatus, Todo
 
 
-class SessionStarted(EventBase):
-    type: Literal["session_started"] = "session_started"
+class SessionStarted(EventBase, tag="session_started"):
     session_id: str
     workspace: str
-    """Absolute path of the folder worked on."""
     version: str
-    """Handrail's version that made the session."""
+    """The version of Handrail that created the session."""
     mode: Mode = "ask"
     forked_from: str = ""
-    """Id of the session whose events up to `forked_at` come before this one's own."""
+    """Id of the session whose events up to `forked_at` this one starts with."""
     forked_at: int = 0
 
 
-class SessionCopied(EventBase):
-    """What comes before was copied from another session: permissions given there do not count here."""
+class SessionCopied(EventBase, tag="session_copied"):
+    """All earlier events were copied from another session: permissions given there do not apply here."""
 
-    type: Literal["session_copied"] = "session_copied"
     how: Literal["fork", "import"]
 
 
-class SessionRenamed(EventBase):
-    type: Literal["session_renamed"] = "session_renamed"
+class SessionRenamed(EventBase, tag="session_renamed"):
     title: str
 
 
-class SessionDeleted(EventBase):
-    type: Literal["session_deleted"] = "session_deleted"
+class SessionTitled(EventBase, tag="session_titled"):
+    """A title by a model; one that the user gave stays."""
+
+    title: str
+    model: str
 
 
-class SessionRestored(EventBase):
-    type: Literal["session_restored"] = "session_restored"
+class SessionStatusSet(EventBase, tag="session_status_set"):
+    status: SessionStatus
 
 
-class ModeSet(EventBase):
-    type: Literal["mode_set"] = "mode_set"
+class SessionLabelled(EventBase, tag="session_labelled"):
+    """All labels of the session from now on."""
+
+    labels: Annotated[tuple[LabelName, ...], Meta(max_length=MAX_LABELS)]
+
+
+class SessionDeleted(EventBase, tag="session_deleted"): ...
+
+
+class SessionRestored(EventBase, tag="session_restored"): ...
+
+
+class ModeSet(EventBase, tag="mode_set"):
     mode: Mode
 
 
-class ModelSet(EventBase):
-    type: Literal["model_set"] = "model_set"
+class ModelSet(EventBase, tag="model_set"):
     model: str
     """`connection/name`."""
     role: Role = "main"
     why: str = ""
-    """Where the choice comes from, in words for the user."""
+    """For the user: where the choice comes from."""
+
+
+class TodosChanged(EventBase, tag="todos_changed"):
+    """The whole new list."""
+
+    todos: tuple[Todo, ...]
+
+
+class TodoCompleted(EventBase, tag="todo_completed"):
+    todo_id: str
+    by: Literal["user", "change", "command"]
+
+
+class PruneAnnounced(EventBase, tag="prune_announced"):
+    """Storage is full: what the end of the next turn would delete, if it still is full then."""
+
+    requests: int
+    """Parts of requests; the other numbers count raw answers and whole outputs."""
+    answers: int
+    outputs: int
+    size: int
+    """Bytes, compressed."""
+
+
+class Pruned(EventBase, tag="pruned"):
+    """The oldest contents that nothing needs were deleted, as announced."""
+
+    requests: int
+    answers: int
+    outputs: int
+    size: int
+
+
+ListEvent = SessionTitled | SessionStatusSet | SessionLabelled
+SettingEvent = ListEvent | ModeSet | ModelSet | SessionRenamed | SessionDeleted | SessionRestored
+StorageEvent = PruneAnnounced | Pruned
+SessionEvent = SettingEvent | StorageEvent | SessionStarted | SessionCopied | TodosChanged | TodoCompleted

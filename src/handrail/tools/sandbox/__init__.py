@@ -1,1 +1,1 @@
-"""Confining the commands that a model wants to run, and saying what that gives."""
+"""Confine the commands a model runs, and find out what the sandbox protects."""

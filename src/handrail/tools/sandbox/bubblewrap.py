@@ -1,28 +1,29 @@
-"""The words that run a command inside bubblewrap.
+"""The bubblewrap command line that confines a command.
 
-Not asked of it: `--new-session`, because every command already begins in a session of its own, without a
-terminal, and stays in one group there, which can then be asked to end.
+`--new-session` is not used: every command already starts in a session of its own, without a terminal, and
+its process group can be signalled there.
 """
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from handrail.tools.environment import find_program
+from handrail.tools.process import find_program
+from handrail.tools.sandbox import protected_paths
+from handrail.tools.sandbox.copy_mounts import bind_source, copy_mounts
 from handrail.tools.sandbox.limits import FILE_BYTES, OPEN_FILES
-from handrail.tools.sandbox.places import Ground, absent, hidden, needed, protected, unread
-from handrail.workspace.names import STATE_FILES
+from handrail.tools.sandbox.protected_paths import SandboxSetup, is_inside
+from handrail.workspace.sensitive_names import STATE_FILES
 
 TEMP = "/tmp"  # noqa: S108 - private to the sandbox
-PRIVATE = (TEMP, "/var/tmp", "/run", "/var/run")  # noqa: S108
-"""Empty in the sandbox: sockets of services lie in them."""
+EMPTY_FOLDERS = (TEMP, "/var/tmp", "/run", "/var/run")  # noqa: S108
+"""Empty in the sandbox, because they hold the sockets of services."""
 NEEDED_IN_RUN = ("/run/current-system", "/run/opengl-driver")
-ROOTS_POWERS = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
-"""What is left of root's powers: work on files of a workspace that belongs to somebody else."""
+KEPT_CAPABILITIES = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
+"""What root keeps: needed in a workspace that belongs to another user."""
 
-# Limits are set inside, where processes are counted for the sandbox alone. What the command left behind is
-# asked to end; whatever does not is gone with the sandbox.
-INSIDE = f"""
+# Limits are set inside, where only the sandbox's processes count. What the command left running gets SIGTERM;
+# the rest ends with the sandbox.
+INNER_SCRIPT = f"""
 exec 3>&2 2>/dev/null
 ulimit -c 0; ulimit -f {FILE_BYTES // 1024}; ulimit -n {OPEN_FILES}; ulimit -u "$1"; shift
 "$@" 2>&3 3>&-
@@ -36,7 +37,8 @@ others() {{
   done
   return 1
 }}
-if others; then
+# The sandbox has numbers of its own; without them, the signal would reach every process of the user.
+if [ $$ -lt 10 ] && others; then
   echo '[processes it left in the background were stopped]'
   kill -TERM -1
   for _ in {{1..40}}; do others || break; sleep 0.05; done
@@ -45,91 +47,95 @@ exit $status
 """
 
 
-class Mount(NamedTuple):
-    path: str
-    words: tuple[str, ...]
-
-
 def find_bubblewrap() -> str | None:
     return find_program("bwrap")
 
 
-def confined(
-    program: str, words: Sequence[str], ground: Ground, *, network: bool, processes: int
+def wrap_command(
+    program: str, words: Sequence[str], setup: SandboxSetup, *, network: bool, processes: int
 ) -> list[str]:
-    """The command as bubblewrap's words; `processes` is 0 where they are not counted for it alone."""
-    most = str(processes) if processes else "unlimited"
-    secret, missing = hidden(ground), absent(ground)
-    # The deeper mount comes later, so that what is inside another place keeps its own rule.
-    mounts = _mounts(ground, (*secret, *missing, *unread(ground)), network=network)
-    mounts.sort(key=lambda mount: _depth(mount.path))
+    """The command confined by bubblewrap; `processes` is 0 if they cannot be counted for it alone."""
+    limit = str(processes) if processes else "unlimited"
+    hidden = protected_paths.unreadable_places(setup)
+    files = protected_paths.unreadable_files(setup)
+    if setup.reads:
+        missing: tuple[str, ...] = ()
+        hidden = tuple(path for path in hidden if is_inside(path, str(setup.workspace)))
+        mounts = _reading_mounts(setup, (*hidden, *files))
+    else:
+        missing = protected_paths.missing_state_paths(setup)
+        mounts = _mounts(setup, (*hidden, *missing, *files), network=network)
+    # Deeper mounts come later, so that a path inside another place keeps its own rule.
+    mounts.sort(key=lambda mount: mount[-1].rstrip("/").count("/"))
+    capabilities = ["--cap-drop", "ALL", *(f for name in KEPT_CAPABILITIES for f in ("--cap-add", name))]
+    inner = (find_program("bash") or "bash", "-c", INNER_SCRIPT, "sandbox", limit)
     return [
         program,
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *(() if network else ("--unshare-net",)),
-        *_powers(),
-        *("--die-with-parent", "--ro-bind", "/", "/"),
-        *(word for mount in mounts for word in mount.words),
-        *(word for path in (*secret, *missing) if _is_folder(path) for word in ("--remount-ro", path)),
-        *(
-            "--chdir",
-            str(ground.workspace),
-            "--",
-            find_program("bash") or "bash",
-            "-c",
-            INSIDE,
-            "sandbox",
-            most,
-        ),
+        *(capabilities if os.geteuid() == 0 else ("--unshare-user-try",)),
+        *("--die-with-parent", *(() if setup.reads else ("--ro-bind", "/", "/"))),
+        *(word for mount in mounts for word in mount),
+        *(word for path in (*hidden, *missing) if _is_folder(path) for word in ("--remount-ro", path)),
+        # Root may write the kernel's settings even without capabilities.
+        *(("--remount-ro", "/proc") if os.geteuid() == 0 else ()),
+        *("--chdir", str(setup.workspace), "--", *inner),
         *words,
     ]
 
 
-def _powers() -> tuple[str, ...]:
-    if os.geteuid() != 0:
-        return ("--unshare-user-try",)
-    return ("--cap-drop", "ALL", *(word for name in ROOTS_POWERS for word in ("--cap-add", name)))
-
-
-def _mounts(ground: Ground, secret: Iterable[str], *, network: bool) -> list[Mount]:
-    private = [path for path in PRIVATE if os.path.isdir(path) and not os.path.islink(path)]
-    workspace = str(ground.workspace)
-    wanted = (*needed(ground), *_in_run(network=network))
-    again = [path for path in wanted if _inside(path, private) and not _inside(path, (workspace,))]
+def _mounts(setup: SandboxSetup, hidden: Iterable[str], *, network: bool) -> list[tuple[str, ...]]:
+    """The options of each mount, its path last."""
+    empty = [path for path in EMPTY_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
+    workspace = str(setup.workspace)
+    needed = (*NEEDED_IN_RUN, os.path.realpath("/etc/resolv.conf")) if network else NEEDED_IN_RUN
+    existing = (path for path in needed if os.path.exists(path))
+    readable = (*protected_paths.program_folders(setup), *setup.readable, *existing)
+    again = [
+        path
+        for path in readable
+        if any(is_inside(path, each) for each in empty) and not is_inside(path, workspace)
+    ]
+    closed = protected_paths.read_only_paths(setup)
     return [
-        Mount("/dev", ("--dev", "/dev")),
-        Mount("/proc", ("--proc", "/proc")),
-        *(Mount(path, ("--tmpfs", path)) for path in private),
-        *(_mount("--ro-bind", path) for path in again),
-        *(Mount(path, _hide(path)) for path in secret),
-        _mount("--bind", workspace),
-        *(_mount("--ro-bind", path) for path in protected(ground)),
+        ("--dev", "/dev"),
+        ("--proc", "/proc"),
+        *(("--tmpfs", path) for path in empty),
+        *(("--ro-bind", path, path) for path in again),
+        # A device that bubblewrap binds cannot be opened, so this makes a file unreadable.
+        *(("--tmpfs", path) if _is_folder(path) else ("--ro-bind", "/dev/null", path) for path in hidden),
+        *(
+            ("--bind", bind_source(path, setup), path)
+            for path in (workspace, *protected_paths.pinned_folders(setup, closed))
+        ),
+        *(("--bind", path, path) for path in setup.writable),
+        *(("--ro-bind", path, path) for path in closed),
+        *copy_mounts(setup),
     ]
 
 
-def _mount(kind: str, path: str) -> Mount:
-    return Mount(path, (kind, path, path))
+def _reading_mounts(setup: SandboxSetup, hidden: Iterable[str]) -> list[tuple[str, ...]]:
+    """The same for a command that only reads, on an empty root."""
+    from handrail.tools.sandbox.readable_paths import readable_places
 
-
-def _hide(path: str) -> tuple[str, ...]:
-    # A device cannot be opened where bubblewrap binds it, so this gives a file that nobody can read.
-    return ("--tmpfs", path) if _is_folder(path) else ("--ro-bind", "/dev/null", path)
+    workspace, home = str(setup.workspace), setup.environ.get("HOME", "")
+    places = [path for path in readable_places(setup) if not is_inside(path, workspace)]
+    shown = [path for path in places if not any(is_inside(path, each) for each in places)]
+    # The workspace comes before the others: it may have one of them in it, or be in one.
+    mounts = [
+        ("--ro-bind", bind_source(workspace, setup), workspace),
+        ("--dev", "/dev"),
+        ("--proc", "/proc"),
+        ("--tmpfs", TEMP),
+    ]
+    mounts += [("--dir", home)] if os.path.isabs(home) and not is_inside(home, workspace) else []
+    for path in shown:
+        link = os.path.islink(path)
+        mounts.append(("--symlink", os.readlink(path), path) if link else ("--ro-bind", path, path))
+    mounts += [("--tmpfs", path) if _is_folder(path) else ("--ro-bind", "/dev/null", path) for path in hidden]
+    return [*mounts, *copy_mounts(setup)]
 
 
 def _is_folder(path: str) -> bool:
-    # What is not there is made by bubblewrap, to mount something on it.
+    # bubblewrap makes what does not exist, to mount something on it.
     return os.path.isdir(path) or (not os.path.lexists(path) and not path.endswith(STATE_FILES))
-
-
-def _depth(path: str) -> int:
-    return path.rstrip("/").count("/")
-
-
-def _in_run(*, network: bool) -> list[str]:
-    names = os.path.realpath("/etc/resolv.conf")
-    wanted = (*NEEDED_IN_RUN, names) if network else NEEDED_IN_RUN
-    return [path for path in wanted if os.path.exists(path)]
-
-
-def _inside(path: str, folders: Iterable[str]) -> bool:
-    return any(path.startswith(f"{folder}/") for folder in folders)

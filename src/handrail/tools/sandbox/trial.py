@@ -1,24 +1,26 @@
-"""The program that is run in a sandbox to see what it can still do; run by its path with `python -I -S`.
+"""The trial program that probe runs in a sandbox; run by path with `python -I -S`.
 
-    trial.py INSIDE OUTSIDE HOME SECRET TCP_PORT UDP_PORT SOCKET COUNTING
+    trial.py INSIDE OUTSIDE HOME SECRET TCP_PORT UDP_PORT SOCKET COUNTING PROCESS STARTED KEY MEMORY_DEVICE
 
-Prints `tried` and one word for each thing that was refused. COUNTING says who limits processes: `self`, or
-whoever confines the trial. What it leaves running holds a lock on `INSIDE/left`.
+Prints `tried` and one word for each thing that was refused. COUNTING says who limits processes: the trial
+(`self`) or its sandbox (`given`). PROCESS is one outside, which STARTED then; MEMORY_DEVICE is the one of
+/dev/shm outside. The trial leaves a process that holds a lock on `INSIDE/left`, and memory with the KEY.
 """
 
+import ctypes
 import fcntl
 import os
 import resource
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Callable
 
 FEW, LIMIT, MANY = 4, 16, 40
-LASTS = 60
-"""Seconds after which what is left running ends, where Handrail was killed and nobody else ends it."""
-MEMORY = 64 << 20
-"""What may be taken where memory has a limit, for the trial; it takes twice as much."""
+LEFTOVER_SECONDS = 60  # seconds after which the leftover process ends if nobody else ends it
+SHARED_MEMORY = "/dev/shm"  # noqa: S108
+MEMORY = 64 << 20  # the memory limit for the trial, which takes twice as much
 
 
 def refused(action: Callable[[], object]) -> bool:
@@ -38,10 +40,6 @@ def write_and_remove(path: str) -> None:
     os.unlink(path)
 
 
-def read(path: str) -> None:
-    os.close(os.open(path, os.O_RDONLY))
-
-
 def connect(family: int, kind: int, address: str | tuple[str, int]) -> None:
     with socket.socket(family, kind) as client:
         client.settimeout(2)
@@ -50,7 +48,7 @@ def connect(family: int, kind: int, address: str | tuple[str, int]) -> None:
 
 
 def processes_are_limited() -> bool:
-    """Whether a limit on processes lets a few of ours run, and not many."""
+    """Whether a few processes can run, but not many."""
     started: list[int] = []
     try:
         for _ in range(MANY):
@@ -69,7 +67,7 @@ def processes_are_limited() -> bool:
 
 
 def memory_is_limited() -> bool:
-    """Whether a child that takes too much is ended for it."""
+    """Whether a child that takes too much memory is killed."""
     child = os.fork()
     if child == 0:
         taken = bytearray(2 * MEMORY)
@@ -79,7 +77,7 @@ def memory_is_limited() -> bool:
 
 
 def leave_behind(path: str) -> None:
-    """A process that has left its group and session, and holds a lock for as long as it runs."""
+    """Start a process that leaves its group and session, and holds a lock while it runs."""
     ready, tell = os.pipe()
     if os.fork() == 0:
         os.setsid()
@@ -88,36 +86,92 @@ def leave_behind(path: str) -> None:
         os.write(tell, b"x")
         for stream in (0, 1, 2):
             os.close(stream)
-        signal.alarm(LASTS)
+        signal.alarm(LEFTOVER_SECONDS)
         signal.pause()
         os._exit(0)
     os.read(ready, 1)
 
 
+def change_metadata(path: str) -> tuple[Callable[[], object], ...]:
+    """Changes that leave everything as it was; none if it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return (
+        lambda: os.chmod(path, stat.S_IMODE(found.st_mode)),
+        lambda: os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns)),
+        lambda: os.chown(path, found.st_uid, found.st_gid),
+        lambda: os.setxattr(path, "user.handrail-trial", b""),
+        lambda: os.removexattr(path, "user.handrail-trial"),
+    )
+
+
+def change_process(pid: int, started: str) -> tuple[Callable[[], object], ...]:
+    """Changes that leave everything as it was; none if it is another process that has this number here."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            if file.read().rpartition(")")[2].split()[19] != started:
+                return ()
+    except OSError:
+        return ()
+    return (
+        lambda: os.kill(pid, 0),
+        lambda: resource.prlimit(pid, resource.RLIMIT_CORE, resource.prlimit(pid, resource.RLIMIT_CORE)),
+        lambda: os.sched_setaffinity(pid, os.sched_getaffinity(pid)),
+        lambda: os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid)),
+    )
+
+
+def find_keyring() -> None:
+    """Ask for the user's keyring, which all of the user's programs share."""
+    keyctl = {"x86_64": 250, "aarch64": 219}.get(os.uname().machine)
+    if keyctl and ctypes.CDLL(None).syscall(keyctl, 0, -4, 0) < 0:
+        raise PermissionError
+
+
+def leave_memory(key: int) -> None:
+    """Make one of each kind that belongs to no process; whoever reads the output looks for them."""
+    libc, make = ctypes.CDLL(None), 0o1600
+    libc.shmget(key, 1, make)
+    libc.semget(key, 1, make)
+    libc.msgget(key, make)
+
+
 def main(words: list[str]) -> None:
-    inside, outside, home, secret, tcp, udp, path, counting = words
+    inside, outside, home, secret, tcp, udp, path, counting, process, started, key, device = words
     write(f"{inside}/new")
-    kept = (
+    for change in change_metadata(f"{inside}/new")[:3]:
+        change()  # a sandbox that refuses this too is of no use
+    leave_memory(int(key))
+    writes_refused = (
         refused(lambda: write_and_remove(f"{outside}/new")),
         refused(lambda: write_and_remove(f"{home}/.handrail-trial-{os.getpid()}")),
         refused(lambda: os.truncate(secret, 0)),
+        refused(lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))),
     )
-    given = {
-        "files": all(kept),
+    protected = {
+        "files": all(writes_refused),
         "git": refused(lambda: write(f"{inside}/.git/config")),
-        "secrets": refused(lambda: read(secret)),
+        "secrets": refused(lambda: os.close(os.open(secret, os.O_RDONLY))),
         "sockets": refused(lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, path)),
+        "metadata": all(map(refused, (*change_metadata(home), *change_metadata(outside)))),
+        "devices": all(map(refused, change_metadata("/dev/null")[:2])),
+        "others": all(map(refused, change_process(int(process), started))),
+        "keys": refused(find_keyring),
+        "shm": refused(lambda: write_and_remove(f"{SHARED_MEMORY}/handrail-trial-{os.getpid()}"))
+        or str(os.stat(SHARED_MEMORY).st_dev) != device,
     }
-    # Whether these arrive, the one who listens knows.
+    # The listening side sees whether these arrive.
     refused(lambda: connect(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", int(tcp))))
     refused(lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", int(udp))))
-    given["memory"] = memory_is_limited()
+    protected["memory"] = memory_is_limited()
     if counting == "self":
         _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
         resource.setrlimit(resource.RLIMIT_NPROC, (LIMIT, hard))
-    given["processes"] = processes_are_limited()
+    protected["processes"] = processes_are_limited()
     leave_behind(f"{inside}/left")
-    sys.stdout.write(" ".join(["tried", *(word for word, yes in given.items() if yes)]) + "\n")
+    sys.stdout.write(" ".join(["tried", *(word for word, yes in protected.items() if yes)]) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The commands of the shell, one file each; `catalogue.py` lists them."""
+"""Shell commands. A file has its own as `command`, others as NAME_command; `command_list.py` lists all."""

@@ -1,6 +1,8 @@
-"""Rust and Go."""
+"""Rules for Rust and Go."""
 
-from handrail.policy.commands.rule import rule
+from functools import partial
+
+from handrail.policy.commands.command_rule import Rule
 
 CARGO = """
     -q|--quiet -v|--verbose -r|--release -p|--package=WORD --workspace --all --lib --bins --bin=WORD
@@ -10,16 +12,8 @@ CARGO = """
     --future-incompat-report --timings --target=TRIPLE
 """
 CARGO_ASK = (
-    "--config x",
-    "--manifest-path /x/Cargo.toml",
-    "--target-dir /x",
-    "-C /x",
-    "-Z unstable",
-    "--artifact-dir=x",
-    "--out-dir x",
-    "--lockfile-path x",
-    "--target x.json",
-    "--target ./x-y.json",
+    "--config x, --manifest-path /x/Cargo.toml, --target-dir /x, -C /x, -Z unstable, --artifact-dir=x, "
+    "--out-dir x, --lockfile-path x, --target x.json, --target ./x-y.json"
 )
 GO = """-v -x -n -race -a -msan -asan -trimpath -tags=WORD -p=NUMBER -mod=WORD -buildvcs=WORD"""
 GO_TEST = f"""
@@ -29,120 +23,73 @@ GO_TEST = f"""
 """
 
 
-def cargo(name: str) -> tuple[str, ...]:
-    return tuple(f"cargo {name} {each}" for each in CARGO_ASK)
+def cargo(name: str) -> str:
+    return ", ".join(f"cargo {name} {each}" for each in CARGO_ASK.split(", "))
 
+
+cargo_rule = partial(Rule, options=CARGO, runs_code=True)
+go_rule = partial(Rule, style="single", options=GO, arguments="GO_PACKAGE...", runs_code=True)
 
 RULES = (
-    rule(
-        "cargo build",
-        "cargo check",
-        "cargo clippy",
-        options=CARGO,
-        runs_code=True,
-        auto=("cargo build --release", "cargo check", "cargo build --target a-b-c", "cargo clippy"),
-        ask=(*cargo("build"), *cargo("check"), "cargo build x", "cargo clippy --fix", "cargo check -- -D x"),
+    cargo_rule(
+        "cargo build, cargo check, cargo clippy",
+        auto="cargo build --release, cargo check, cargo build --target a-b-c, cargo clippy",
+        ask=f"{cargo('build')}, {cargo('check')}, cargo build x, cargo clippy --fix, cargo check -- -D x",
     ),
-    rule(
+    cargo_rule(
         "cargo run",
-        options=CARGO,
         arguments="ARGUMENT...",
         after="REST",
-        runs_code=True,
-        auto=("cargo run", "cargo run -- --help", "cargo run -- a b"),
-        ask=(*cargo("run"), "cargo run -- ../x", "cargo run /etc/passwd"),
+        auto="cargo run, cargo run -- --help, cargo run -- a b",
+        ask=f"{cargo('run')}, cargo run -- ../x, cargo run /etc/passwd",
     ),
-    rule(
+    cargo_rule(
         "cargo test",
-        options=CARGO,
         arguments="TEXT?",
         after="REST",
-        runs_code=True,
-        auto=(
-            "cargo test",
-            "cargo test name",
-            "cargo test -- --nocapture",
-            "cargo test -p app name -- --exact",
-        ),
-        ask=(*cargo("test"), "cargo test -- --logfile=/x"),
+        auto="cargo test, cargo test name, cargo test -- --nocapture, cargo test -p app name -- --exact",
+        ask=f"{cargo('test')}, cargo test -- --logfile=/x",
     ),
-    rule(
+    Rule(
         "cargo fmt",
         options="--check -q|--quiet -v|--verbose --all -p|--package=WORD",
         needs="--check",
-        auto=("cargo fmt --check", "cargo fmt --all --check"),
-        ask=(
-            "cargo fmt",
-            "cargo fmt --check --manifest-path x",
-            "cargo fmt --check -- x",
-            "cargo fmt -- --check",
-        ),
+        runs_code=True,  # the workspace may name another toolchain
+        auto="cargo fmt --check, cargo fmt --all --check",
+        ask="cargo fmt, cargo fmt --check --manifest-path x, cargo fmt --check -- x, cargo fmt -- --check",
     ),
-    rule(
+    go_rule(
         "go build",
-        style="single",
-        options=GO,
-        arguments="GO_PACKAGE...",
-        runs_code=True,
-        auto=("go build ./...", "go build", "go build -v ./cmd/app"),
-        ask=(
-            "go build -o /x ./...",
-            "go build -toolexec ./x ./...",
-            "go build -toolexec=./x",
-            "go build -overlay x",
-            "go build -modfile=x",
-            "go build -C /x",
-            "go build -ldflags=x",
-            "go build -gcflags=x",
-            "go build -exec x",
-            "go build -compiler gccgo",
-            "go build -pkgdir x",
-        ),
+        auto="go build ./..., go build, go build -v ./cmd/app",
+        ask="""
+            go build -o /x ./..., go build -toolexec ./x ./..., go build -toolexec=./x, go build -overlay x,
+            go build -modfile=x, go build -C /x, go build -ldflags=x, go build -gcflags=x, go build -exec x,
+            go build -compiler gccgo, go build -pkgdir x
+        """,
     ),
-    rule(
-        "go vet",
-        style="single",
-        options=GO,
-        arguments="GO_PACKAGE...",
-        runs_code=True,
-        auto=("go vet ./...",),
-        ask=("go vet -vettool=./x ./...", "go vet -C /x", "go vet -toolexec x"),
-    ),
-    rule(
+    go_rule("go vet", auto="go vet ./...", ask="go vet -vettool=./x ./..., go vet -C /x, go vet -toolexec x"),
+    Rule(
         "go test",
         style="single",
         options=GO_TEST,
         arguments="GO_PACKAGE...",
         runs_code=True,
-        auto=(
-            "go test ./... -run TestFoo",
-            "go test -race -count=1 ./...",
-            "go test -coverprofile=cover.out ./...",
-        ),
-        ask=(
-            "go test -exec ./x ./...",
-            "go test -o x ./...",
-            "go test -toolexec=./x ./...",
-            "go test -coverprofile=main.go ./...",
-            "go test -outputdir=/x",
-            "go test -cpuprofile=a.go",
-            "go test ./... -args -x",
-            "go test -trace=x",
-        ),
+        auto="""
+            go test ./... -run TestFoo, go test -race -count=1 ./..., go test -coverprofile=cover.out ./...
+        """,
+        ask="""
+            go test -exec ./x ./..., go test -o x ./..., go test -toolexec=./x ./...,
+            go test -coverprofile=main.go ./..., go test -outputdir=/x, go test -cpuprofile=a.go,
+            go test ./... -args -x, go test -trace=x
+        """,
     ),
-    rule(
+    Rule(
         "go run",
         style="single",
         options=GO,
         arguments="GO_PACKAGE REST...",
         runs_code=True,
-        auto=("go run .", "go run ./cmd/app --port 80", "go run main.go"),
-        ask=(
-            "go run",
-            "go run -exec ./x .",
-            "go run x.invalid/y@latest",
-            "go run -C /x .",
-            "go run -toolexec x .",
-        ),
+        auto="go run ., go run ./cmd/app --port 80, go run main.go",
+        ask="go run, go run -exec ./x ., go run x.invalid/y@latest, go run -C /x ., go run -toolexec x .",
     ),
 )

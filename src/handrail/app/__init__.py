@@ -1,0 +1,1 @@
+"""The application: commands in, events and answers out. Interfaces import nothing below it."""

@@ -1,0 +1,57 @@
+"""Verified builds for interfaces: one build of a task, its result, and figures about all of them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from handrail.pipelines.build.report import BuildCounts, BuildResult, build_counts, build_result, proposal_of
+from handrail.pipelines.build.states import BuildHistory
+from handrail.protocol.commands import SendMessage
+from handrail.protocol.events import Delta, Recorded, RunStarted, TurnFinished, UserMessage
+from handrail.tools.reports.issue import CheckResult
+
+if TYPE_CHECKING:
+    from handrail.app.app import App
+
+__all__ = ["BuildCounts", "BuildHistory", "BuildResult", "CheckResult", "build_counts", "proposal_of"]
+
+BUILD_ROUTE = "build"
+
+
+async def build_task(
+    app: "App", task: str, *, session_id: str = "", saw: Callable[[Recorded | Delta], None] = lambda _: None
+) -> BuildResult:
+    """One verified build of the task: the workspace has its verified result afterwards, or is as it was.
+
+    `saw` is told of every event. A build that needs the user's decision first comes back as `paused`. Without
+    `session_id` it gets a session of its own.
+    """
+    session_id = session_id or app.new_session()
+    after = app.last_seq(session_id) if app.state(session_id).turns else 0
+    message = SendMessage(text=task, route=BUILD_ROUTE)
+    await app.send(session_id, message)
+    turn_id = run_id = ""
+    ended = None
+    async for item in app.follow(session_id, after):
+        saw(item)
+        event = item.event if isinstance(item, Recorded) else None
+        if isinstance(event, UserMessage) and event.message_id == message.message_id:
+            turn_id = event.turn_id
+        elif isinstance(event, RunStarted) and (not turn_id or event.turn_id == turn_id):
+            run_id = event.run_id
+        elif isinstance(event, TurnFinished) and event.turn_id == turn_id:
+            ended = event
+            break
+    if not run_id:  # the message itself was refused: no model, a wrong setting
+        detail = ended.detail if ended else ""
+        return BuildResult(state="failed", task=task, session_id=session_id, run_id="", detail=detail)
+    result = build_result(app.log, session_id, run_id)
+    if ended and result.state == "complete" and ended.reason != "answered":
+        # A hook of the user's did not accept the end.
+        return _not_accepted(result, ended.detail)
+    return result
+
+
+def _not_accepted(result: BuildResult, detail: str) -> BuildResult:
+    from msgspec.structs import replace
+
+    return replace(result, state="unverified", detail=detail)

@@ -1,0 +1,1 @@
+"""Work outside a turn: doctor, history, intents, proposals, trace."""

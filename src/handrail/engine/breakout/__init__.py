@@ -1,0 +1,1 @@
+"""Breakout: whether a message to a paused run answers it or leaves it."""

@@ -1,1 +1,0 @@
-"""Walking pipelines: lists of stages with gates, pauses, repairs and budgets."""

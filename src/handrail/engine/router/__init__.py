@@ -1,0 +1,1 @@
+"""The router: which pipeline a message goes to."""

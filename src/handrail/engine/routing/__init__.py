@@ -1,1 +1,0 @@
-"""Which pipeline a message goes to."""

@@ -1,0 +1,1 @@
+"""Stages of a pipeline: work, answer, ask, code."""

@@ -1,0 +1,131 @@
+"""The stage `code`: a function that a pipeline names. Its effects are tool calls with stable ids."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from anyio.lowlevel import checkpoint
+
+from handrail.context.token_budget import fragment_cap
+from handrail.engine.context import StageResult, TurnContext
+from handrail.engine.pipeline import CallResult, Change, Outputs, Stage, definition_errors
+from handrail.engine.turn_end import OUTCOME_UNKNOWN, Ending, unfinished_call
+from handrail.engine.user_input import earlier_turns
+from handrail.protocol.events import ToolFinished
+from handrail.protocol.values import Todo, ToolCall
+from handrail.sessions.projections import PlanState
+from handrail.sessions.run_state import RunState, StageCall
+
+if TYPE_CHECKING:
+    from handrail.verification.workspace_checks import WorkspaceChecks
+
+MAX_CHARACTERS = 60_000  # characters of output that a model can be shown, at most
+DONE = "Done before Handrail was restarted; it was not done twice."
+
+
+async def run(context: TurnContext, stage: Stage, state: RunState, outputs: Outputs) -> StageResult:
+    """The output of the function; raises GiveUp where it fails."""
+    if reached := context.limit_reached:
+        return StageResult(Ending("budget", reached))
+    inputs = {name: outputs[name] for name in stage.takes if name in outputs}
+    with definition_errors(f"The stage {stage.name}"):
+        output = await context.catalogue.steps[stage.step](CodeContext(context, state, inputs))
+    return StageResult(Ending("answered"), output)
+
+
+class CodeContext:
+    """The `StepContext` of a running turn."""
+
+    def __init__(self, context: TurnContext, state: RunState, outputs: Outputs) -> None:
+        window = context.main.models[0].capabilities.context_window
+        self.question = state.question
+        self.outputs = outputs
+        self.issues = tuple(state.issues)
+        self.feedback = tuple(state.feedback)
+        self.room = fragment_cap(window, most=MAX_CHARACTERS, share=3)
+        self.workspace = context.workspace
+        self._checks = context.checks
+        self._session = context.session
+        self._gate = context.gate
+        self._tools = context.tools
+        self._turn_id = context.turn.turn_id
+        self._made = 0
+
+    @property
+    def earlier(self) -> str:
+        return earlier_turns(self._session)
+
+    @property
+    def todos(self) -> Sequence[Todo]:
+        return self._session.state.todos
+
+    @property
+    def plan(self) -> PlanState | None:
+        return self._session.state.plan
+
+    @property
+    def checks(self) -> "WorkspaceChecks":
+        return self._checks()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
+        call = self._call(tool, arguments)
+        before = self._session.stage.calls.get(call.id)
+        if before is None or not self._ended(call, before):
+            await self._gate.run(call, self._turn_id)
+        await checkpoint()  # followers see this call before the next one starts
+        return self._end(self._session.stage.calls[call.id])
+
+    async def change_together(self, changes: Sequence[Change]) -> list[CallResult]:
+        calls = [self._call(tool, arguments) for tool, arguments in changes]
+        before = [known for call in calls if (known := self._session.stage.calls.get(call.id))]
+        if any(known.applied for known in before):
+            for call in calls:
+                if (known := self._session.stage.calls.get(call.id)) is None or known.status is None:
+                    self._record_done(call)
+        elif not before or any(known.status is None for known in before):
+            await self._gate.run_all(calls, self._turn_id)
+        await checkpoint()
+        return [self._end(self._session.stage.calls[call.id]) for call in calls]
+
+    def _call(self, tool: str, arguments: Mapping[str, Any]) -> ToolCall:
+        """A call with an id that is the same after a restart."""
+        self._made += 1
+        data = json.dumps([tool, arguments], sort_keys=True, ensure_ascii=False).encode(errors="replace")
+        call_id = f"{self._session.stage.stage_id}.{self._made}.{hashlib.sha256(data).hexdigest()[:12]}"
+        return ToolCall(id=call_id, name=tool, arguments=dict(arguments))
+
+    def _ended(self, call: ToolCall, before: StageCall) -> bool:
+        """Whether the call need not run again; the outcome of an interrupted one is recorded."""
+        if before.status in ("ok", "failed", "refused"):
+            return True
+        if before.applied:
+            self._record_done(call)
+            return True
+        known = self._tools.find(call.name)
+        repeatable = before.kind == "safe" or (known is not None and known.action == "write")
+        # The log knows whether a file was changed; what a command did is unknown.
+        if not repeatable:
+            message = f"{OUTCOME_UNKNOWN} It is not repeated."
+            self._session.append(
+                unfinished_call(self._turn_id, call, "interrupted", message, "not repeated", apart=True)
+            )
+        return not repeatable
+
+    def _record_done(self, call: ToolCall) -> None:
+        self._session.append(
+            ToolFinished(
+                turn_id=self._turn_id,
+                call_id=call.id,
+                tool=call.name,
+                status="ok",
+                summary="not repeated",
+                content=DONE,
+                apart=True,
+            )
+        )
+
+    def _end(self, call: StageCall) -> CallResult:
+        (recorded,) = self._session.read_after(call.seq - 1, 1)
+        content = recorded.event.content if isinstance(recorded.event, ToolFinished) else ""
+        return CallResult(call.status == "ok", content)

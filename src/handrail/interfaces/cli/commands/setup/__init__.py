@@ -1,0 +1,1 @@
+"""Shell commands that set Handrail up: settings, models, trust, rules, storage."""

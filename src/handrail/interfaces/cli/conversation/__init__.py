@@ -1,0 +1,1 @@
+"""The interactive conversation: prompt, slash commands, questions, first screens."""

@@ -1,0 +1,45 @@
+"""The slash commands for the project: /init and /agents."""
+
+import time
+from typing import TYPE_CHECKING
+
+from handrail.app.agents import RUN_PREFIX, Agents, find_runs
+from handrail.interfaces.cli.render.agent_lines import agent_details, list_row, run_details, run_rows
+from handrail.interfaces.cli.render.styles import INDENT, line, wrap
+from handrail.protocol.commands import SendMessage
+from handrail.protocol.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from handrail.interfaces.cli.conversation.conversation import Conversation
+
+INIT_MESSAGE = "Write a first AGENTS.md for this repository, or add what is missing in it."
+MAX_RUNS = 10
+NO_AGENT = "There is no agent yet. `handrail agents new NAME` writes a starter."
+
+
+async def init(talk: "Conversation", argument: str) -> None:
+    text = f"{INIT_MESSAGE}\n\n{argument}" if argument else INIT_MESSAGE
+    await talk.send(SendMessage(text=text, route="init"))
+
+
+async def agents(talk: "Conversation", argument: str) -> None:
+    words, known = argument.split(), Agents(talk.app.workspace.root)
+    if words[:1] == ["runs"] and len(words) <= 2:
+        rows = run_lines(talk, words[1] if words[1:] else "")
+    elif not words:
+        rows = [list_row(known.listed(found)) for found in known.all()] or [NO_AGENT]
+        rows.append("@NAME TASK runs one, /agents NAME shows it, /agents runs lists past runs")
+    elif len(words) == 1:
+        agent = known.load(known.named(words[0]))
+        rows = list(agent_details(agent, known.trust(agent), known))
+    else:
+        raise UsageProblem("Say /agents, /agents NAME, or /agents runs [NAME|RUN].")
+    talk.say([row for text in rows for row in wrap(line(f"{INDENT}{text}"), talk.width, INDENT * 3)])
+
+
+def run_lines(talk: "Conversation", name: str) -> list[str]:
+    found = find_runs(talk.app, name)
+    if name.startswith(RUN_PREFIX):
+        return list(run_details(found[0]))
+    rows = [text for run in found[:MAX_RUNS] for text in run_rows(run, time.time())]
+    return rows or [f"There is no run{f' of {name}' if name else ''} yet."]

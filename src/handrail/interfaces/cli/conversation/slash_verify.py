@@ -1,0 +1,54 @@
+"""`/verify` runs the project's checks beside the conversation; `/build` keeps what they accept."""
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from handrail.interfaces.cli.check_progress import CheckProgress
+from handrail.interfaces.cli.render.check_lines import verdict_lines
+from handrail.interfaces.cli.render.styles import Line
+from handrail.protocol import commands
+from handrail.protocol.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from handrail.app.verify import VerifyOptions
+    from handrail.interfaces.cli.conversation.conversation import Conversation
+
+CHANGED = "changed"
+
+
+class RunningChecks:
+    """Checks that run while the user can type; Ctrl-C stops them."""
+
+    def __init__(self) -> None:
+        self._scope = anyio.CancelScope()
+        self._progress = CheckProgress()
+
+    def rows(self, width: int) -> list[Line]:
+        return self._progress.rows(width)
+
+    def stop(self) -> None:
+        self._scope.cancel()
+
+    async def run(self, talk: "Conversation", options: "VerifyOptions") -> None:
+        with self._scope:
+            verdict = await talk.app.checks.verify(options, self._progress)
+            talk.say([*self._progress.rows(talk.width), *verdict_lines(verdict, talk.width)])
+        if self._scope.cancelled_caught:
+            talk.tell("verify", "stopped; nothing is known about the files.")
+
+
+async def verify(talk: "Conversation", argument: str) -> None:
+    from handrail.app.verify import VerifyOptions
+
+    if talk.checking:
+        raise UsageProblem("The checks are running already. Ctrl-C stops them.")
+    words = argument.split()
+    only = tuple(word for word in words if word != CHANGED)
+    talk.check(VerifyOptions(changed=CHANGED in words, only=only, session_id=talk.session_id))
+
+
+async def build(talk: "Conversation", argument: str) -> None:
+    if not argument:
+        raise UsageProblem("Say what to build: /build add retries to the http client")
+    await talk.send(commands.SendMessage(text=argument, route="build"))

@@ -1,0 +1,1 @@
+"""What the user sees: events, diffs, lists and previews as styled lines."""

@@ -1,0 +1,114 @@
+"""A conversation: messages, answers to what it asks, and every other command."""
+
+import re
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from handrail.app.sessions import background_output
+from handrail.interfaces.http.endpoint import BYTES, Call, Endpoint, Upload
+from handrail.interfaces.http.errors import not_found
+from handrail.protocol.commands import (
+    AnswerApproval,
+    AnswerQuestion,
+    Cancel,
+    Command,
+    RunAll,
+    RunCommand,
+    SendMessage,
+)
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.values import AttachedImage, Value
+
+MAX_IMAGE = 20_000_000
+OUTPUT_CHARS = 20_000
+MESSAGE_ID = re.compile(r"m_[0-9a-z]{1,40}")
+
+
+class Accepted(Value):
+    """The command is queued for the process that holds the session; events say what comes of it."""
+
+    seq: int
+    """The last event before it."""
+    command: Command
+    """As it was queued, with its ids."""
+
+
+async def accept(call: Call, command: Command) -> Accepted:
+    if isinstance(command, SendMessage | RunCommand | RunAll) and not MESSAGE_ID.fullmatch(
+        command.message_id
+    ):
+        raise UsageProblem("A message_id begins with `m_`. Leave it out to get one.")
+    if isinstance(command, SendMessage) and not (command.text.strip() or command.images or command.resume):
+        raise UsageProblem("The message is empty. Write something.")
+    seq = call.app.last_seq(call.session_id)
+    return Accepted(seq, await call.app.send(call.session_id, command))
+
+
+async def send_message(call: Call, body: SendMessage) -> Accepted:
+    """Start a turn with a message, or steer the one that is running."""
+    return await accept(call, body)
+
+
+async def send_command(call: Call, body: Command) -> Accepted:
+    """Any command of the session, by its `type`."""
+    return await accept(call, body)
+
+
+async def cancel(call: Call) -> Accepted:
+    """Stop the running turn; what was done stays done."""
+    return await accept(call, Cancel())
+
+
+class Decision(Value):
+    decision: Literal["once", "always", "allow", "reject"]
+    note: Annotated[str, Meta(max_length=10_000)] = ""
+    """A reason, which goes to the model."""
+
+
+async def answer_approval(call: Call, body: Decision) -> Accepted:
+    """Answer an approval that is asked for."""
+    wanted = call.names["approval"]
+    if wanted not in call.app.state(call.session_id).approvals:
+        raise not_found(f"No approval {wanted!r} is asked for (any more).", "GET the session lists them.")
+    return await accept(call, AnswerApproval(wanted, body.decision, body.note))
+
+
+class Answer(Value):
+    answer: Annotated[str, Meta(max_length=100_000)]
+
+
+async def answer_question(call: Call, body: Answer) -> Accepted:
+    """Answer a question of the model."""
+    wanted = call.names["question"]
+    if wanted not in call.app.state(call.session_id).questions:
+        raise not_found(f"No question {wanted!r} is asked (any more).", "GET the session lists them.")
+    return await accept(call, AnswerQuestion(wanted, body.answer))
+
+
+async def attach_image(call: Call, body: Upload) -> AttachedImage:
+    """Store an image (PNG, JPEG, GIF, WebP), for the `images` of a message."""
+    data = b"".join([part async for part in body.parts])
+    return call.app.images.given(data)
+
+
+class BackgroundOutput(Value):
+    text: str
+    """The end of it."""
+
+
+async def read_background(call: Call) -> BackgroundOutput:
+    """What a command in the background has written."""
+    text = background_output(call.app, call.session_id, call.names["command"], OUTPUT_CHARS)
+    return BackgroundOutput(text)
+
+
+CONVERSATION_ENDPOINTS = (
+    Endpoint("POST", "/sessions/{session}/messages", send_message, status=202),
+    Endpoint("POST", "/sessions/{session}/commands", send_command, status=202),
+    Endpoint("POST", "/sessions/{session}/cancel", cancel, status=202),
+    Endpoint("POST", "/sessions/{session}/approvals/{approval}", answer_approval, status=202),
+    Endpoint("POST", "/sessions/{session}/questions/{question}", answer_question, status=202),
+    Endpoint("GET", "/sessions/{session}/background/{command}", read_background),
+    Endpoint("POST", "/images", attach_image, 201, accepts=BYTES, max_body=MAX_IMAGE),
+)

@@ -1,0 +1,133 @@
+"""Settings of the user, and trust in what came with the workspace."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from handrail.config.layers import IgnoredSetting, LoadedSettings, load_settings, shown_settings
+from handrail.config.toml_edit import save_setting
+from handrail.config.trust import revoke, trust, trust_agents
+from handrail.interfaces.http.endpoint import Call, Endpoint
+from handrail.interfaces.http.errors import ApiError, not_found
+from handrail.protocol.values import Value
+
+
+class Setting(Value):
+    key: str
+    value: Any
+    where: str
+    """Where it was set: `default`, a file with its line, or a variable."""
+
+
+class SettingList(Value):
+    settings: tuple[Setting, ...]
+    ignored: tuple[IgnoredSetting, ...]
+    """Settings of the workspace that have no effect before they are trusted."""
+    file: str
+    """The user's settings file."""
+
+
+def _load(call: Call) -> LoadedSettings:
+    return load_settings(call.app.places, call.workspace.root, environ=call.workspace.environ)
+
+
+async def list_settings(call: Call) -> SettingList:
+    """Every setting, its value and where it was set."""
+    loaded = _load(call)
+    rows = tuple(Setting(each.key, each.value, each.where) for each in shown_settings(loaded))
+    return SettingList(rows, loaded.ignored, str(call.app.places.settings))
+
+
+class NewValue(Value):
+    value: Annotated[str, Meta(max_length=10_000)]
+    """As it would be typed: `on`, `12`, `pytest -q`; lists in brackets."""
+
+
+class SavedSetting(Value):
+    key: str
+    value: Any
+    file: str
+    applied: bool
+    """False while a turn runs: it counts after that."""
+
+
+async def set_setting(call: Call, body: NewValue) -> SavedSetting:
+    """Set one key in the user's settings file."""
+    key = call.names["key"]
+    if key not in {row.key for row in shown_settings(_load(call))}:
+        raise not_found(f"There is no setting {key!r}.", "GET settings lists them.")
+    value = save_setting(call.app.places, key, body.value)
+    applied = await call.server.reopen_all()
+    return SavedSetting(key, value, str(call.app.places.settings), applied)
+
+
+class UntrustedFile(Value):
+    name: str
+    sha256: str
+
+
+class UntrustedAgent(Value):
+    name: str
+    sha256: str
+    changed: bool
+
+
+class TrustReport(Value):
+    """What came with the workspace and has no effect before it is trusted."""
+
+    settings: tuple[IgnoredSetting, ...]
+    files: tuple[UntrustedFile, ...]
+    agents: tuple[UntrustedAgent, ...]
+    wrong: dict[str, str]
+    """Agents whose files are wrong, and why."""
+
+
+async def show_trust(call: Call) -> TrustReport:
+    """What in the workspace waits for trust."""
+    from handrail.app.agents import Agents
+
+    loaded = _load(call)
+    untrusted, wrong = Agents(call.workspace.root, call.workspace.environ).untrusted()
+    files = loaded.workspace_files if loaded.ignored else ()
+    return TrustReport(
+        loaded.ignored,
+        tuple(UntrustedFile(each.name, each.sha256) for each in files),
+        tuple(UntrustedAgent(a.slug, a.pipeline.sha256, state == "changed") for a, state in untrusted),
+        {slug: str(problem) for slug, problem in wrong.items()},
+    )
+
+
+class Trusted(Value):
+    files: tuple[UntrustedFile, ...] = ()
+    agents: dict[str, str] = field(default_factory=dict)
+    """{name: sha256}"""
+
+
+async def give_trust(call: Call, body: Trusted) -> TrustReport:
+    """Trust exactly what was shown, by the hashes in `GET trust`."""
+    shown = await show_trust(call)
+    known = {each.name: each.sha256 for each in shown.agents}
+    if (body.files and body.files != shown.files) or not body.agents.items() <= known.items():
+        raise ApiError(409, "changed", "This is not what is there now.", "GET trust, look at it, try again.")
+    if body.files:
+        trust(call.app.places, call.workspace.root, _load(call).workspace_files)
+    if body.agents:
+        trust_agents(call.app.places, call.workspace.root, body.agents)
+    await call.workspace.reopen()
+    return await show_trust(call)
+
+
+async def end_trust(call: Call) -> TrustReport:
+    """Stop trusting anything that came with the workspace."""
+    revoke(call.app.places, call.workspace.root)
+    await call.workspace.reopen()
+    return await show_trust(call)
+
+
+SETTING_ENDPOINTS = (
+    Endpoint("GET", "/settings", list_settings),
+    Endpoint("PUT", "/settings/{key}", set_setting),
+    Endpoint("GET", "/trust", show_trust),
+    Endpoint("POST", "/trust", give_trust),
+    Endpoint("DELETE", "/trust", end_trust),
+)

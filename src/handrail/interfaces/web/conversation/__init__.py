@@ -1,0 +1,1 @@
+"""A session's events as the blocks of a conversation."""

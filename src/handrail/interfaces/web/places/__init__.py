@@ -1,0 +1,34 @@
+"""Places beside conversations, each with its own address."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.responses import Response
+
+from handrail.interfaces.web.page_call import PageCall
+from handrail.interfaces.web.places.agents import agents_page, run_page
+from handrail.interfaces.web.places.audit import audit_page, request_page
+from handrail.interfaces.web.places.changes import change_page, net_page, rewind_preview
+from handrail.interfaces.web.places.charts import charts_page
+from handrail.interfaces.web.places.checks import checks_page, checks_part
+from handrail.interfaces.web.places.intents import blame_page, intent_page, intents_page
+from handrail.interfaces.web.places.settings import keys_part, settings_page
+from handrail.interfaces.web.places.viewer import viewer_page
+
+PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
+    "/s/{session}/changes/{change}": change_page,
+    "/s/{session}/diff": net_page,
+    "/s/{session}/rewind": rewind_preview,
+    "/intents": intents_page,
+    "/intents/{intent}": intent_page,
+    "/blame": blame_page,
+    "/audit": audit_page,
+    "/audit/{session}/{number}": request_page,
+    "/charts": charts_page,
+    "/checks": checks_page,
+    "/checks/part": checks_part,
+    "/agents": agents_page,
+    "/agents/runs/{run}": run_page,
+    "/settings": settings_page,
+    "/keys": keys_part,
+    "/viewer": viewer_page,
+}

@@ -1,0 +1,154 @@
+"""Settings: the model and its three doors, the look, keys, and every setting with its source."""
+
+import json
+
+from starlette.responses import HTMLResponse, Response
+
+from handrail.app.app import App
+from handrail.app.models import SmallModel
+from handrail.config.layers import load_settings, shown_settings
+from handrail.interfaces.cli.render.styles import one_line
+from handrail.interfaces.web.conversation.blocks import button, dot
+from handrail.interfaces.web.doors import model_doors
+from handrail.interfaces.web.frame import THEMES, place
+from handrail.interfaces.web.html import Html, h, join
+from handrail.interfaces.web.page_call import PageCall, part
+from handrail.protocol.errors import HandrailError
+
+KEYS = {
+    "n": "new session; or no, where a question waits",
+    "/": "search sessions",
+    "j / k": "next and previous card",
+    "y / n / a": "yes, no, always: the question in focus, once it has been visible for a moment",
+    "i": "write a message",
+    "Enter": "send; Shift+Enter starts a new line",
+    "Esc": "stop the running turn",
+    "?": "this list",
+}
+
+
+async def settings_page(call: PageCall) -> Response:
+    app = call.app
+    return HTMLResponse(
+        place(
+            call.view("Settings", "settings"),
+            h("h1", "Settings"),
+            h("h2", "Model", id="model"),
+            await _model(app),
+            model_doors(SmallModel(call.workspace.environ), app.places.credentials),
+            h("h2", "Look"),
+            _themes(call),
+            h("h2", "Differences"),
+            _diff_views(call),
+            h("h2", "Notifications"),
+            h("p", "When a turn ends or asks you, and this window is not in front.", class_="soft"),
+            button("Turn on notifications", "notifications"),
+            h("h2", "Sessions"),
+            _sessions(call),
+            h("h2", "Keys"),
+            keys_list(),
+            h("h2", "All settings"),
+            await _all_settings(call),
+            narrow=True,
+        )
+    )
+
+
+async def _model(app: App) -> Html:
+    try:
+        choice = await app.chosen_model()
+    except HandrailError as problem:
+        return h("p", dot("bad", "no model"), f" {problem}")
+    others = f" If it cannot answer: {', '.join(choice.fallbacks)}." if choice.fallbacks else ""
+    return h(
+        "p", dot("done", "answers"), " ", h("code", choice.reference), f" answers: {choice.why}.{others}"
+    )
+
+
+def _themes(call: PageCall) -> Html:
+    chosen = call.view("").theme
+    tones = [h("span", class_=f"tone-{name}") for name in ("panel", "accent", "ok", "wait", "bad")]
+    swatches = [_swatch("", "As the system", chosen, [])]
+    swatches += [_swatch(name, label, chosen, tones) for name, label in THEMES.items()]
+    return h("div", *swatches, class_="swatches")
+
+
+def _swatch(name: str, label: str, chosen: str, tones: list[Html]) -> Html:
+    return h(
+        "button",
+        h("span", label),
+        h("span", *tones, class_="tones") if tones else None,
+        type="button",
+        class_="swatch",
+        data_act="theme",
+        data_id=name,
+        data_theme=name or None,
+        aria_pressed="true" if name == chosen else "false",
+    )
+
+
+def _diff_views(call: PageCall) -> Html:
+    chosen = call.view("").diff
+    ways = {
+        "": "Side by side where there is room",
+        "unified": "Always unified",
+        "split": "Always side by side",
+    }
+    return h(
+        "div",
+        *(
+            h(
+                "button",
+                words,
+                type="button",
+                data_act="diff-view",
+                data_id=name,
+                aria_pressed="true" if name == chosen else "false",
+            )
+            for name, words in ways.items()
+        ),
+        class_="buttons",
+    )
+
+
+def _sessions(call: PageCall) -> Html:
+    chooser = h(
+        "input", type="file", id="import", hidden=True, data_act="import-file", aria_label="Exported session"
+    )
+    viewer = h(
+        "a", "Look at an exported session without importing it", href=f"/w/{call.workspace.name}/viewer"
+    )
+    return h("div", button("Import a session", "import"), chooser, viewer, class_="buttons")
+
+
+async def _all_settings(call: PageCall) -> Html:
+    loaded = load_settings(call.app.places, call.workspace.root, environ=call.workspace.environ)
+    ignored = [
+        h("p", f"{each.file}: {each.key} was ignored: {each.why}", class_="t-wait") for each in loaded.ignored
+    ]
+    rows = []
+    for row in shown_settings(loaded):
+        value = row.value if isinstance(row.value, str) else json.dumps(row.value, ensure_ascii=False)
+        field = h(
+            "form",
+            h("input", name="value", value=value, aria_label=row.key, size="24"),
+            h("button", "Store", type="submit", class_="small"),
+            data_act="setting-form",
+            data_id=row.key,
+            class_="inline",
+        )
+        where = h("div", one_line(row.where), class_="soft")
+        rows.append(h("div", h("div", h("code", row.key), where), field, class_="setting"))
+    lead = h("p", f"Stored in {call.app.places.settings}.", class_="soft")
+    return join(
+        lead, *ignored, h("details", h("summary", f"{len(rows)} settings, with where each was set"), *rows)
+    )
+
+
+def keys_list() -> Html:
+    rows = [[h("dt", h("kbd", key)), h("dd", meaning)] for key, meaning in KEYS.items()]
+    return h("dl", *rows, class_="keys")
+
+
+async def keys_part(_call: PageCall) -> Response:
+    return part(keys_list())

@@ -1,0 +1,66 @@
+// The doors to a model, and settings.
+
+import { base, fill, make, part, request, toast } from "./api.js";
+
+const POLL_MS = 700;
+
+export const clicks = {
+  async "find-servers"() {
+    const target = document.getElementById("servers");
+    target.textContent = "Looking…";
+    const found = await request("GET", "/models");
+    const models = found.servers.flatMap((server) => server.models);
+    target.replaceChildren(
+      ...models.map((name) =>
+        make("button", { type: "button", class: "chip", "data-act": "use-model", "data-id": name }, name),
+      ),
+    );
+    if (!models.length)
+      target.textContent = found.servers.length ? "A server answers, but has no model yet." : "None answers.";
+  },
+  async "use-model"(button) {
+    await request("PUT", "/models/main", { model: button.dataset.id });
+    location.reload();
+  },
+  async "download-model"(button) {
+    button.disabled = true;
+    const bar = document.getElementById("download");
+    const words = document.getElementById("download-words");
+    bar.hidden = false;
+    for (let now = await request("POST", "/models/small/download"); ; now = await request("GET", "/models/small")) {
+      bar.max = now.bytes;
+      bar.value = now.downloaded;
+      words.textContent = now.problem || `${(now.downloaded / 1e6).toFixed(0)} of ${(now.bytes / 1e6).toFixed(0)} MB`;
+      if (now.state === "done") return location.reload();
+      if (now.state !== "downloading") {
+        button.disabled = false;
+        return undefined;
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  },
+  "use-agent": (button) => location.assign(`${base}/?text=${encodeURIComponent(`@${button.dataset.id} `)}`),
+};
+
+export const submits = {
+  async "key-form"(form) {
+    const button = form.querySelector("button");
+    button.disabled = true;
+    try {
+      await request("POST", "/models/key", { key: form.key.value.trim(), connection: form.provider.value });
+      location.reload();
+    } finally {
+      button.disabled = false;
+    }
+  },
+  async "setting-form"(form) {
+    const saved = await request("PUT", `/settings/${form.dataset.id}`, { value: form.value.value });
+    toast(saved.applied ? "Stored." : "Stored. It counts when the running turn has ended.");
+  },
+};
+
+export const changes = {
+  async "view-file"(input) {
+    fill(document.getElementById("viewer"), await part("/viewer", { method: "POST", body: input.files[0] }));
+  },
+};

@@ -1,0 +1,1 @@
+"""The wire: HTTP, server-sent events, and the OpenAI and Anthropic protocols."""

@@ -1,0 +1,131 @@
+"""The pipeline of a build: stages, gates G1 to G5, repairs. Its states are in `states.py`."""
+
+from handrail.engine.pipeline import Functions, Gate, Option, Pause, Pipeline, Repair, Stage
+from handrail.pipelines.build import execute, plan, verify
+from handrail.pipelines.build.states import (
+    APPLY,
+    ASSEMBLE,
+    AUDIT,
+    BASELINE,
+    BRIEF,
+    DOCUMENT,
+    EXECUTE,
+    PLAN,
+    READ,
+    REVIEW,
+    SURVEY,
+    VERIFY,
+)
+
+CORRECTIONS, REPLANS = 3, 2
+FUNCTIONS = Functions(
+    checks={
+        "plan_needs_no_decision": plan.does_not_escalate,
+        "G1_plan": plan.plan_is_sound,
+        "audit_needs_no_decision": plan.does_not_escalate,
+        "G2_audit": plan.audit_accepts,
+        "plan_is_harmless": plan.plan_is_harmless,
+        "answer_needs_no_decision": plan.does_not_escalate,
+        "has_copy": plan.has_copy,
+        "changes_are_planned": execute.changes_are_planned,
+        "G3_execution": execute.changes_are_sound,
+        "G4_documents": execute.documents_are_intact,
+        "is_verified": verify.is_verified,
+        "G5_verification": verify.checks_pass,
+        "is_applied": verify.is_applied,
+    },
+    steps={
+        "build_baseline": plan.run_baseline,
+        "build_survey": plan.survey,
+        "build_read": plan.read_targets,
+        "build_review": plan.review_plan,
+        "build_brief": execute.write_brief,
+        "build_assemble": execute.assemble,
+        "build_document": execute.document,
+        "build_verify": verify.verify,
+        "build_apply": verify.apply_files,
+    },
+    skips={"build_skips": plan.skipped_stages},
+    words={"build_plan": plan.plan_words, "build_ended": verify.ended_words},
+)
+
+BUILD = Pipeline(
+    "build",
+    stages=(
+        Stage(BASELINE, "code", step="build_baseline", gates=(Gate("has_copy"),)),
+        Stage(SURVEY, "code", step="build_survey", takes=(BASELINE,)),
+        Stage(
+            PLAN,
+            "ask",
+            prompt=plan.PLAN_PROMPT,
+            takes=(SURVEY,),
+            schema=plan.PLAN_SCHEMA,
+            gates=(Gate("plan_needs_no_decision", ends="escalated"), Gate("G1_plan", "repair")),
+        ),
+        Stage(READ, "code", step="build_read", takes=(PLAN,)),
+        Stage(
+            AUDIT,
+            "ask",
+            prompt=plan.AUDIT_PROMPT,
+            takes=(PLAN, READ),
+            schema=plan.AUDIT_SCHEMA,
+            role="audit",
+        ),
+        Stage(
+            REVIEW,
+            "code",
+            step="build_review",
+            takes=(PLAN, AUDIT),
+            gates=(Gate("audit_needs_no_decision", ends="escalated"), Gate("G2_audit", "repair")),
+        ),
+        Stage(BRIEF, "code", step="build_brief", takes=(PLAN, READ, REVIEW, ASSEMBLE, VERIFY)),
+        Stage(
+            EXECUTE,
+            "ask",
+            prompt=execute.EXECUTE_PROMPT,
+            takes=(BRIEF,),
+            schema=execute.EXECUTE_SCHEMA,
+            max_output=16_384,
+        ),
+        Stage(
+            ASSEMBLE,
+            "code",
+            step="build_assemble",
+            takes=(PLAN, EXECUTE, VERIFY),
+            gates=(
+                Gate("answer_needs_no_decision", ends="escalated"),
+                Gate("changes_are_planned", ends="escalated"),
+                Gate("G3_execution", "repair", ends="escalated"),
+            ),
+        ),
+        Stage(
+            DOCUMENT,
+            "code",
+            step="build_document",
+            takes=(PLAN, EXECUTE, ASSEMBLE),
+            gates=(Gate("G4_documents"),),
+        ),
+        Stage(
+            VERIFY,
+            "code",
+            step="build_verify",
+            takes=(BASELINE, ASSEMBLE, DOCUMENT, VERIFY),
+            gates=(
+                Gate("is_verified", ends="unverified"),
+                Gate("G5_verification", "repair", ends="escalated"),
+            ),
+        ),
+        Stage(APPLY, "code", step="build_apply", takes=(VERIFY,), gates=(Gate("is_applied"),)),
+    ),
+    pauses=(
+        Pause(REVIEW, says="build_plan", when="plan_is_harmless", options=(Option("Build it", "go_on"),)),
+    ),
+    repairs=(
+        Repair(PLAN, PLAN, 1),
+        Repair(PLAN, REVIEW, REPLANS),
+        Repair(BRIEF, VERIFY, CORRECTIONS),
+    ),
+    ends="build_ended",
+    skips="build_skips",
+    functions=FUNCTIONS,
+)

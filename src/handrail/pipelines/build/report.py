@@ -1,0 +1,178 @@
+"""What a build came to, and figures about all builds: read from the log."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from msgspec import convert
+
+from handrail.changes.forms.document import Change, CreateChange, DeleteChange, Document, RewriteChange
+from handrail.pipelines.build.states import APPLY, ENDS, PLAN, REVIEW, VERIFY, State, history_of
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.events import RunFailed, RunPaused, RunRepaired, StageCompleted
+from handrail.protocol.ids import session_stream
+from handrail.protocol.values import Value
+from handrail.sessions.past_runs import PastRun, past_runs, runs_of_session
+from handrail.storage.event_log import Log
+from handrail.tools.reports.issue import CheckResult
+from handrail.verification.proposed import ProposedFile
+
+NAME = "build"
+STATUSES: dict[State, int] = {"complete": 0, "unverified": 5, "escalated": 6, "paused": 3, "cancelled": 130}
+"""Exit statuses; every other state is a failure."""
+
+
+class StateChange(Value):
+    before: str
+    step: str
+    after: str
+    why: str = ""
+
+
+class BuildResult(Value):
+    """How a build ended, for people and programs."""
+
+    state: State
+    task: str
+    session_id: str
+    run_id: str
+    detail: str = ""
+    """Why it is not complete, or what it waits for."""
+    objective: str = ""
+    audited_by: str = ""
+    files: tuple[str, ...] = ()
+    """Files that were changed in the workspace; those of a proposal are in `proposed`."""
+    proposed: tuple[ProposedFile, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    notes: tuple[str, ...] = ()
+    corrections: int = 0
+    replans: int = 0
+    tokens: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    history: tuple[StateChange, ...] = ()
+
+    @property
+    def exit_status(self) -> int:
+        return STATUSES.get(self.state, 1)
+
+    @property
+    def undo(self) -> str:
+        """The command that takes the files back; an accepted proposal has a session of its own."""
+        session = f" --session {self.session_id}" if self.state == "complete" else ""
+        return f"handrail undo{session}" if self.files else ""
+
+
+def build_result(log: Log, session_id: str, run_id: str = "") -> BuildResult:
+    """The result of a build of the session, by default of the last one; raises UsageProblem without one."""
+    runs = [run for run in runs_of_session(log, session_stream(session_id)) if run.pipeline == NAME]
+    found = [run for run in runs if run.run_id == run_id or not run_id]
+    if not found:
+        raise UsageProblem(f'Session {session_id} has no build. `handrail build "TASK"` starts one.')
+    return result_of(log, found[-1])
+
+
+def result_of(log: Log, run: PastRun) -> BuildResult:
+    events = [one.event for one in run.events]
+    history = history_of(events)
+    outputs = _outputs(log, run, (PLAN, REVIEW, VERIFY, APPLY))
+    verified = outputs.get(VERIFY, {})
+    repairs = [event for event in events if isinstance(event, RunRepaired)]
+    details = [event.detail for event in events if isinstance(event, RunFailed)]
+    details += [event.text for event in events if isinstance(event, RunPaused) and history.state == "paused"]
+    proposed = verified.get("verified", []) if history.state == "unverified" else []
+    return BuildResult(
+        state=history.state,
+        task=run.question,
+        session_id=run.session_id,
+        run_id=run.run_id,
+        detail=details[-1] if details else "",
+        objective=outputs.get(PLAN, {}).get("objective", ""),
+        audited_by=outputs.get(REVIEW, {}).get("by", ""),
+        files=tuple(outputs.get(APPLY, {}).get("paths", [])),
+        proposed=convert(proposed, tuple[ProposedFile, ...]),
+        checks=convert(verified.get("checks", []), tuple[CheckResult, ...]),
+        notes=tuple(verified.get("notes", [])),
+        corrections=sum(event.last == VERIFY for event in repairs),
+        replans=sum(event.last != VERIFY for event in repairs),
+        tokens=run.tokens,
+        cost_usd=run.usd,
+        seconds=round(run.ended - run.began, 3),
+        history=tuple(
+            StateChange(each.before, each.step, each.after, each.why) for each in history.transitions
+        ),
+    )
+
+
+def _outputs(log: Log, run: PastRun, stages: Sequence[str]) -> dict[str, Any]:
+    """The last outputs of these stages, as far as they are still stored."""
+    found: dict[str, Any] = {}
+    for one in run.events:
+        event = one.event
+        if isinstance(event, StageCompleted) and event.stage in stages:
+            data = log.blob(event.blob) if event.output is None else None
+            found[event.stage] = json.loads(data) if data else event.output or {}
+    return found
+
+
+def proposal_of(result: BuildResult) -> Document | None:
+    """The files of an unverified build as a proposal that the user can apply; None where there are none."""
+    changes: list[Change] = []
+    for file in result.proposed:
+        if file.text is None:
+            changes.append(DeleteChange(file.path, file.base))
+        elif file.base:
+            changes.append(RewriteChange(file.path, file.text, file.base))
+        else:
+            changes.append(CreateChange(file.path, file.text))
+    return Document(tuple(changes), summary=f"Unverified build: {result.objective}") if changes else None
+
+
+class BuildCounts(NamedTuple):
+    """Figures about builds that have ended."""
+
+    builds: int
+    complete: int
+    unverified: int
+    failed: int
+    escalated: int
+    cancelled: int
+    at_first: int
+    """Complete without a correction."""
+    issues: int
+    """Issues that the first round of each build left."""
+    corrected: int
+    """Those of them that were gone at the end."""
+    tokens: int
+    cost_usd: float | None
+
+
+def build_counts(log: Log) -> BuildCounts:
+    states: dict[State, int] = dict.fromkeys(ENDS, 0)
+    at_first = issues = corrected = tokens = 0
+    usd: float | None = 0.0
+    for run in past_runs(log, NAME):
+        result = result_of(log, run)
+        if result.state not in ENDS:
+            continue
+        states[result.state] += 1
+        at_first += result.state == "complete" and not result.corrections
+        rounds = _outputs(log, run, (VERIFY,)).get(VERIFY, {}).get("rounds", [])
+        if rounds:
+            issues += rounds[0]["issues"]
+            corrected += max(0, rounds[0]["issues"] - min(each["issues"] for each in rounds))
+        tokens += result.tokens
+        usd = None if usd is None or result.cost_usd is None else usd + result.cost_usd
+    return BuildCounts(
+        builds=sum(states.values()),
+        complete=states["complete"],
+        unverified=states["unverified"],
+        failed=states["failed"],
+        escalated=states["escalated"],
+        cancelled=states["cancelled"],
+        at_first=at_first,
+        issues=issues,
+        corrected=corrected,
+        tokens=tokens,
+        cost_usd=usd,
+    )

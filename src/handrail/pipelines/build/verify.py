@@ -1,0 +1,266 @@
+"""The second half of a build, part two: verification with gate G5, and applying what was verified."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from difflib import SequenceMatcher
+from hashlib import sha256
+from pathlib import Path
+
+from anyio.to_thread import run_sync
+from msgspec import convert
+
+from handrail.engine.pipeline import Change, Failed, Output, Outputs, Passed, StepContext, Verdict
+from handrail.pipelines.build.execute import proposed_files
+from handrail.pipelines.build.plan import baseline_of, issue_words
+from handrail.pipelines.build.states import APPLY, ASSEMBLE, PLAN, VERIFY
+from handrail.pipelines.call_results import call_refusal
+from handrail.protocol.errors import PathProblem
+from handrail.protocol.values import HASH_DIGITS, to_dict
+from handrail.tools.reports.issue import SEVERITIES, CheckResult, Issue
+from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile, Quiet
+from handrail.verification.verdict import verdict_of
+from handrail.workspace.files import encode
+from handrail.workspace.stat_index import snapshot
+
+FIX = re.compile(
+    r"\b(?:fix\w*|bugs?|fail\w*|broken|breaks?|repair\w*|correct\w*|pass(?:es|ing)?|wrong|crash\w*|errors?"
+    r"|implement\w*|complete|stubs?|make\s+\S+\s+work)\b",
+    re.IGNORECASE,
+)
+Lines = Mapping[str, Collection[int]]
+"""{path: numbers of lines, as they were before the task}"""
+TESTS_RAN = re.compile(r"(\d+) tests?\b")
+
+
+async def verify(work: StepContext) -> Output:
+    """What the checks say about the proposed files, what still fails, and the best round so far."""
+    files, before = proposed_files(work.outputs), baseline_of(work.outputs)
+    tree = await run_sync(other_files, work.workspace.root, [file.path for file in files])
+    try:
+        checks = ProposalChecks(work.checks)
+        verdict = await checks.verify(files, before, Quiet())
+        fixed = await checks.fixed(files, verdict) if verdict.status == "failed" else files
+        if fixed != files:  # what needs no model is corrected without one
+            verdict = await checks.verify(fixed, before, Quiet())
+    except NoCopy as problem:
+        return _unknown(str(problem))
+    old = {file.path: work.workspace.read(file.path).text for file in files if file.base}
+    touched = {file.path: touched_lines(old.get(file.path, ""), file.text or "") for file in fixed}
+    required = required_issues(work.question, before, verdict.checks, touched)
+    demands = _demands(required, before, verdict.checks)
+    issues = [issue for check in verdict.checks for issue in check.issues if _counts(check, issue)]
+    issues += required
+    status = "failed" if demands and verdict.status == "passed" else verdict.status
+    last = work.outputs.get(VERIFY, {})
+    own = {file["path"] for file in work.outputs[ASSEMBLE]["files"]}
+    mine = {
+        "files": [to_dict(file) for file in fixed if file.path in own],
+        "score": _score(issues, len(demands)),
+        "issues": [to_dict(issue) for issue in issues],
+    }
+    best = last.get("best")
+    worse = best is not None and mine["score"] > best["score"]
+    rounds = [
+        *last.get("rounds", []),
+        {
+            "status": status,
+            "issues": len(issues),
+            "signature": sorted(
+                {f"{issue.kind} {issue.path} {issue.test or issue.message}" for issue in issues}
+            ),
+            "rolled_back": worse,
+        },
+    ]
+    return {
+        "status": status,
+        "checks": [to_dict(check) for check in verdict.checks],
+        "notes": list(verdict.notes),
+        "demands": demands,
+        "verified": [to_dict(file) for file in fixed],
+        "tree": tree,
+        "old": old,
+        "best": best if worse else mine,
+        "rounds": rounds,
+        "issues": [issue_words(issue) for issue in issues],
+    }
+
+
+def _unknown(reason: str) -> Output:
+    return {
+        "status": "unverified",
+        "checks": [],
+        "notes": [reason],
+        "demands": [],
+        "verified": [],
+        "tree": "",
+        "old": {},
+        "best": None,
+        "rounds": [],
+        "issues": [],
+    }
+
+
+def _counts(check: CheckResult, issue: Issue) -> bool:
+    return check.status == "failed" and issue.origin in ("change", "unknown")
+
+
+def _score(issues: Sequence[Issue], demands: int) -> list[int]:
+    """Lower is better: what is demanded, then the issues by severity."""
+    return [demands, *(sum(issue.severity == severity for issue in issues) for severity in SEVERITIES)]
+
+
+def _demands(
+    required: Sequence[Issue], before: Sequence[CheckResult], after: Sequence[CheckResult]
+) -> list[str]:
+    """What the task needs although no check calls it a regression."""
+    left = [f"{issue.test or issue.path} failed before, and still fails" for issue in required]
+    known = {check.name: check for check in after}
+    for check in before:
+        then, now = _tests(check), _tests(known.get(check.name))
+        if check.kind == "tests" and then is not None and (now or 0) < then:
+            left.append(f"{check.name}: {then} tests ran before, and only {now or 0} run now")
+        if check.status in ("passed", "failed") and known.get(check.name) is None:
+            left.append(f"{check.name} ran before the task, and no longer runs")
+    return left
+
+
+def _tests(check: CheckResult | None) -> int | None:
+    found = TESTS_RAN.search(check.detail) if check else None
+    return int(found[1]) if found else None
+
+
+def required_issues(
+    task: str, before: Sequence[CheckResult], after: Sequence[CheckResult], touched: Lines
+) -> list[Issue]:
+    """Tests that failed before, still fail, and that the task is about.
+
+    A task that asks for a correction is about the failing tests that it names, else about all of them. Any
+    other task is about those that blame a line which it changes.
+    """
+    failing = [issue for check in before if check.kind == "tests" for issue in check.issues]
+    if FIX.search(task):
+        named = {issue.test for issue in failing if _is_named(task, issue)}
+        wanted = named or {issue.test for issue in failing}
+    else:
+        wanted = {
+            issue.test
+            for issue in failing
+            if any(each.line in touched.get(each.path, ()) for each in issue.suspects)
+        }
+    return [
+        issue
+        for check in after
+        for issue in check.issues
+        if check.kind == "tests" and issue.origin == "before" and issue.test in wanted
+    ]
+
+
+def touched_lines(old: str, new: str) -> set[int]:
+    """The lines of the old text that the new one replaces, and those beside an insertion."""
+    matcher = SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    lines: set[int] = set()
+    for what, first, last, _, _ in matcher.get_opcodes():
+        if what != "equal":
+            lines.update(range(first + 1, last + 1) if last > first else (first, first + 1))
+    return lines
+
+
+def _is_named(task: str, issue: Issue) -> bool:
+    name = re.split(r"::|\.|\s", issue.test)[-1].split("[")[0]
+    return bool(name and re.search(rf"\b{re.escape(name)}\b", task)) or bool(
+        issue.path and issue.path in task
+    )
+
+
+def is_verified(output: Output, _outputs: Outputs) -> Verdict:
+    """Whether a result is known: without a check that ran, nothing is complete."""
+    if output["status"] != "unverified":
+        return Passed()
+    checks = convert(output["checks"], tuple[CheckResult, ...])
+    reasons = [f"{check.name}: {check.reason.splitlines()[0]}" for check in checks if check.reason.strip()]
+    if not checks:
+        reasons = reasons or output["notes"] or ["no check was found that could run here"]
+    return Failed(tuple(reasons) or ("no check of the project could run here",))
+
+
+def checks_pass(output: Output, _outputs: Outputs) -> Verdict:
+    """G5: the checks ran, the task broke nothing, and what it is about no longer fails."""
+    checks = convert(output["checks"], tuple[CheckResult, ...])
+    if output["status"] == "passed" and verdict_of(checks) == "passed" and not output["demands"]:
+        return Passed()
+    return Failed((*output["demands"], *output["issues"]) or ("the checks did not pass",))
+
+
+# Applying what was verified
+
+MEANWHILE = "files of the workspace have changed since it was verified. Nothing was applied: start again"
+
+
+def other_files(root: Path, proposed: Collection[str]) -> str:
+    """A hash of what is known about all files but the proposed ones: another one means another tree."""
+    found = snapshot(root).files
+    told = [
+        f"{path}\0{each.size}\0{each.mtime_ns}\0{each.mode}"
+        for path, each in sorted(found.items())
+        if path not in proposed
+    ]
+    return sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()
+
+
+async def apply_files(work: StepContext) -> Output:
+    """Apply the verified files as one change set, through the gate, if the workspace is as it was."""
+    files = convert(work.outputs[VERIFY]["verified"], tuple[ProposedFile, ...])
+    tree = await run_sync(other_files, work.workspace.root, [file.path for file in files])
+    if tree != work.outputs[VERIFY]["tree"]:
+        return {"paths": [], "refused": MEANWHILE}
+    shown = [await work.call("read", {"path": file.path, "end": 1}) for file in files if file.base]
+    if refused := next((end for end in shown if not end.ok), None):
+        return {"paths": [], "refused": call_refusal(refused).message}
+    old = work.outputs[VERIFY]["old"]
+    ends = await work.change_together([_change(file, old.get(file.path, "")) for file in files])
+    wrong = next((end for end in ends if not end.ok), None)
+    if wrong:
+        return {"paths": [], "refused": call_refusal(wrong).message}
+    other = [file.path for file in files if not _is_applied(work, file)]
+    refused_words = f"{', '.join(other)} is not what was verified" if other else ""
+    return {"paths": [file.path for file in files], "refused": refused_words}
+
+
+def _change(file: ProposedFile, old: str) -> Change:
+    """The call that applies a file: the same after a restart, so it must not depend on what is there now."""
+    base = file.base[:HASH_DIGITS]
+    if not file.base:
+        return Change("write", {"path": file.path, "text": file.text, "only": "create"})
+    if file.text is None:
+        return Change("delete", {"path": file.path, "base_hash": base})
+    if not old:
+        return Change("write", {"path": file.path, "text": file.text, "only": "rewrite", "base_hash": base})
+    # The whole text: `write` wants a file that was shown as a whole, which a large one is not.
+    edits = [{"search": old, "replace": file.text}]
+    return Change("edit", {"path": file.path, "edits": edits, "base_hash": base})
+
+
+def _is_applied(work: StepContext, file: ProposedFile) -> bool:
+    if file.text is None:
+        return not work.workspace.exists(file.path)
+    try:
+        found = work.workspace.read(file.path)
+    except PathProblem:
+        return False
+    return found.sha256 in (
+        sha256(file.text.encode()).hexdigest(),
+        sha256(encode(file.text, bom=found.bom)).hexdigest(),
+    )
+
+
+def is_applied(output: Output, _outputs: Outputs) -> Verdict:
+    """Whether the workspace now has what was verified."""
+    return Failed((output["refused"],)) if output["refused"] else Passed()
+
+
+def ended_words(outputs: Outputs) -> str:
+    """The result of a complete build, for the user."""
+    checks = convert(outputs[VERIFY]["checks"], tuple[CheckResult, ...])
+    ran = ", ".join(f"{check.name} {check.status}" for check in checks)
+    paths = ", ".join(outputs[APPLY]["paths"])
+    return f"Complete: {outputs[PLAN]['objective']}\n\nChanged: {paths}\nChecks: {ran}"

@@ -1,0 +1,1 @@
+"""Running shell commands: parsing, running, background commands, output, changed files."""

@@ -1,0 +1,1 @@
+"""The gate: facts, decision, hooks, approval, run, record."""

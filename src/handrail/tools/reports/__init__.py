@@ -1,0 +1,1 @@
+"""What linters, type checkers, test runners and compilers report, read as issues."""

@@ -1,0 +1,1 @@
+"""Find the parts of a project and the checks that each is set up for."""

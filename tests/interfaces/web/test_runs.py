@@ -1,0 +1,95 @@
+"""What a run asks or offers, clicked in a browser: unclear messages, pauses, cut answers, plans."""
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.interfaces.web.site import Site, ended, last_turn, send
+from tests.pipelines.agents import GOOD, QUESTION, QUOTE, answers, demo
+
+ROUTED = {"HANDRAIL_AUTO_ROUTE": "on"}
+OPTIONS = [{"id": "chat", "title": "only look"}, {"id": "agent", "title": "anything"}]
+UNSURE = {"decision": "clarify", "confidence": 0.9, "question": "Which **way**?", "options": OPTIONS}
+NOTHING: dict[str, list[str]] = {"patterns": [], "urls": [], "mentions": [], "todos": []}
+CUT = (
+    '{"summary": "Two parts.", "commands": ["ls -l"], "next_steps": [{"label": "Why", "input": "Why?"}, {"la'
+)
+LOOKED = {"when": "Output of look", "text": json.dumps(NOTHING)}
+TRUST = """
+fetch("/api/w/shop/trust").then((found) => found.json()).then(({ agents }) =>
+  fetch("/api/w/shop/trust", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ agents: Object.fromEntries(agents.map((each) => [each.name, each.sha256])) }),
+  })).then((answer) => answer.status)
+"""
+STEPS = [{"description": "Write a.txt", "files": ["a.txt"], "check": ""}]
+
+
+@pytest.mark.promise("WEB-13")
+def test_unclear_message_is_settled_by_a_chip_which_stays(site: Site, page: Page) -> None:
+    unsure = {"when": "The user's message:", "text": json.dumps(UNSURE)}
+    site.open(page, unsure, {"when": "", "text": "It is clean."}, **ROUTED)
+    send(page, "clean up")
+    card = page.locator(".card.question")
+    expect(card.locator("strong")).to_have_text("way")
+    card.get_by_role("button", name="do it in the files").click()
+    expect(page.locator(".answer").last).to_have_text("It is clean.")
+    expect(card.locator(".chip.chosen")).to_have_text("do it in the files")
+    expect(card.get_by_role("button")).to_have_count(0)
+
+
+@pytest.mark.promise("WEB-13")
+def test_paused_run_goes_on_by_a_chip(site: Site, page: Page) -> None:
+    demo(site.root)
+    site.open(page, *answers(first=GOOD), HANDRAIL_MODE="edit")
+    assert page.evaluate(TRUST) == 200
+    send(page, f"@report {QUESTION}")
+    card = page.locator(".card.question")
+    expect(card).to_contain_text("Are passengers refunded when a crossing is cancelled?")
+    card.get_by_role("button", name="Look it up").click()
+    expect(last_turn(page).locator(".turn-end")).to_contain_text("Done")
+    expect(card.locator(".chip.chosen")).to_have_text("Look it up")
+    assert QUOTE in (site.root / "report.md").read_text()
+    page.click("#tab-run")
+    expect(page.locator("#inspector")).to_contain_text("gather")
+
+
+@pytest.mark.promise("WEB-13")
+def test_cut_answer_is_recovered_and_continued(site: Site, page: Page) -> None:
+    rest = {"when": "was cut. The user accepts", "text": json.dumps({"summary": "The rest of it."})}
+    site.open(page, LOOKED, rest, {"when": "what is", "text": CUT, "finish": "length"}, **ROUTED)
+    send(page, "what is missing here?")
+    banner = page.locator(".banner.wait")
+    expect(banner).to_contain_text("Recovered: the summary, 1 command")
+    expect(ended(page)).to_contain_text("Recovered")
+    banner.get_by_role("button", name="Retry").click()
+    expect(banner).to_have_count(2)
+    expect(page.locator(".turn-end")).to_have_count(2)
+    banner.last.get_by_role("button", name="Continue").click()
+    expect(page.locator(".answer").last).to_contain_text("The rest of it.")
+
+
+@pytest.mark.promise("WEB-13")
+def test_plan_is_approved_on_its_card_and_followed(site: Site, page: Page) -> None:
+    write = {"path": "a.txt", "text": "a\n", "todo": "t1"}
+    site.open(
+        page,
+        {"when": "Do step 1 of ", "calls": [{"name": "write", "arguments": write}]},
+        {"when": "Change nothing now", "text": "The file is missing."},
+        {"when": "Output of look", "text": json.dumps({"objective": "One file", "steps": STEPS})},
+        {"when": "", "text": "Written."},
+        HANDRAIL_MODE="plan",
+        **ROUTED,
+    )
+    send(page, "Write a.txt.")
+    card = page.locator(".card.plan")
+    expect(card).to_contain_text("One file")
+    ended(page)
+    card.get_by_role("button", name="Approve").click()
+    expect(card).to_contain_text("plan, approved")
+    expect(card.get_by_role("button")).to_have_count(0)
+    expect(page.locator("#head")).to_contain_text("mode edit")
+    page.click("#tab-todos")
+    expect(page.locator(".todo")).to_contain_text("Write a.txt")

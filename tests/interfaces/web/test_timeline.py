@@ -1,0 +1,176 @@
+"""Events as blocks of a conversation, and as the view of a run."""
+
+import pytest
+
+from handrail.interfaces.web.conversation.blocks import Block
+from handrail.interfaces.web.conversation.timeline import Timeline
+from handrail.interfaces.web.inspector import render_run, run_view
+from handrail.protocol.events import (
+    Answered,
+    CheckFinished,
+    Event,
+    GateFailed,
+    PlanApproved,
+    PlanChanged,
+    Recorded,
+    RequestFailed,
+    Routed,
+    RunPaused,
+    RunRepaired,
+    RunStarted,
+    StageCompleted,
+    StageStarted,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    UserMessage,
+)
+from handrail.protocol.events.runs import MenuChoice
+from handrail.protocol.plan import Plan, PlanStep
+from handrail.protocol.values import NextStep, RouteOption, RouterDecision, StructuredAnswer, ToolCall, Usage
+
+TURN = (UserMessage("m1", "t1", "hello"), TurnStarted("t1", 1, "x/y", "ask"))
+
+
+def recorded(*events: Event) -> list[Recorded]:
+    return [Recorded("session:s", seq, 1000.0 + seq, event) for seq, event in enumerate(events, start=1)]
+
+
+def shown(*events: Event) -> Timeline:
+    timeline = Timeline()
+    for one in recorded(*events):
+        timeline.apply(one)
+    return timeline
+
+
+def answered(text: str = "", **fields: object) -> Answered:
+    values = {"turn_id": "t1", "request_id": "r1", "message_id": "a1", "model": "x/y", "end": "stop"}
+    return Answered(text=text, **(values | fields))  # type: ignore[arg-type]
+
+
+def stage(name: str, number: int) -> tuple[StageStarted, StageCompleted]:
+    return StageStarted("run", f"st{number}", name, "code", number=number, of=2), StageCompleted(
+        "run", f"st{number}", name
+    )
+
+
+def test_paused_run_offers_its_choices_and_keeps_the_chosen_one() -> None:
+    choices = (MenuChoice("go on", "go_on"), MenuChoice("leave", "leave"))
+    pause = RunPaused("run", "plan", "Is the **plan** good?", choices, exit=2)
+    open_chips = shown(*TURN, pause).html()
+    assert 'data-act="choose" data-text="1"' in open_chips
+    assert "<strong>plan</strong>" in open_chips
+    closed = shown(*TURN, pause, TurnFinished("t1", "waiting"), UserMessage("m2", "t2", "2")).html()
+    assert '<span class="chip chosen">leave</span>' in closed
+    assert 'data-act="choose"' not in closed
+
+
+def test_unclear_route_is_asked_with_chips() -> None:
+    options = (RouteOption("chat", "an answer"), RouteOption("agent", "do it"))
+    decision = RouterDecision("clarify", 0.3, "Which?", options)
+    html = shown(*TURN, Routed(turn_id="t1", message="hello", by="rules", decision=decision)).html()
+    assert ">an answer</button>" in html
+    assert "asks you" in html
+
+
+def test_broken_structured_answer_has_a_banner_with_both_ways_on() -> None:
+    kept = StructuredAnswer("Half of it.", commands=("ls",), next_steps=(NextStep("x", "y"),))
+    html = shown(
+        *TURN, RequestFailed("r1", "give_up", "cut", recovered=kept), TurnFinished("t1", "failed")
+    ).html()
+    assert "Recovered: the summary, 1 command." in html
+    assert 'data-how="continue"' in html
+    assert 'data-how="retry"' in html
+
+
+@pytest.mark.promise("WEB-3")
+def test_page_made_at_once_is_the_page_made_step_by_step() -> None:
+    """What a reload shows is what the stream of blocks has built."""
+    calls: list[Event] = []
+    for name in ("c0", "c1", "c2"):
+        calls += [ToolStarted("t1", name, "read", {"path": "a"}, "safe", "a")]
+        calls += [ToolFinished("t1", name, "read", "ok", "1 line")]
+    events: list[Event] = [
+        *TURN,
+        *stage("look", 1),
+        *calls,
+        *stage("load", 2),
+        answered("Done."),
+        TurnFinished("t1", "answered"),
+    ]
+    whole = shown(*events)
+    page: dict[str, Block] = {}
+    timeline = Timeline()
+    for one in recorded(*events):
+        for block in timeline.apply(one):
+            known = page.get(block.id)
+            assert known is None or known.parent == block.parent
+            page[block.id] = block
+    assert timeline.html() == whole.html()
+    assert list(page) == [block for block in page if f'id="{block}"' in whole.html()]
+
+
+def test_calls_that_share_an_id_in_different_answers_stay_apart() -> None:
+    call = (
+        ToolStarted("t1", "c", "read", {}, "safe", "first.py"),
+        ToolFinished("t1", "c", "read", "ok", "1 line"),
+    )
+    again = (
+        ToolStarted("t1", "c", "read", {}, "safe", "second.py"),
+        ToolFinished("t1", "c", "read", "ok", "2 lines"),
+    )
+    first = answered(calls=(ToolCall("c", "read", {"path": "first.py"}),), end="tool_calls")
+    second = answered(
+        calls=(ToolCall("c", "read", {"path": "second.py"}),), message_id="a2", end="tool_calls"
+    )
+    html = shown(*TURN, first, *call, second, *again).html()
+    assert "first.py" in html
+    assert "second.py" in html
+
+
+def test_green_is_only_for_what_was_verified() -> None:
+    done = shown(*TURN, answered("x"), TurnFinished("t1", "answered")).html()
+    assert 'class="end-word t-done"' in done
+    check = CheckFinished("t1", "k", passed=True, summary="exit 0", content="")
+    verified = shown(*TURN, answered("x"), check, TurnFinished("t1", "answered")).html()
+    assert 'class="end-word t-ok"' in verified
+    assert "Done, verified" in verified
+
+
+def test_run_shows_stages_gates_repairs_and_cost() -> None:
+    price = answered("x", cost_usd=0.25, usage=Usage(100, 20), apart=True)
+    look, looked = stage("look", 1)
+    load, _ = stage("load", 2)
+    failed = GateFailed("run", "st2", "load", "complete", ("a name is missing",))
+    view = run_view(
+        recorded(
+            RunStarted("run", "t1", "report"),
+            look,
+            price,
+            looked,
+            load,
+            failed,
+            RunRepaired("run", "load", "load", 1),
+            load,
+        )
+    )
+    html = render_run(view, ("look", "load", "write"))
+    assert "120 tokens" in html
+    assert "$0.25" in html
+    assert "repaired 1 time" in html
+    assert ">write<" in html
+    assert "not started" in html
+    broken = render_run(run_view(recorded(RunStarted("run", "t1", "report"), load, failed)), ())
+    assert "a name is missing" in broken
+
+
+def test_plan_is_a_card_until_the_user_approves_it() -> None:
+    plan = Plan("Totals are right", (PlanStep("Fix total", files=("src/cart.py",), check="pytest -q"),))
+    changed = PlanChanged("p1", plan, "model")
+    html = shown(*TURN, changed).html()
+    assert 'data-act="approve-plan" data-id="p1"' in html
+    assert "<code>pytest -q</code>" in html
+    approved = shown(*TURN, changed, PlanApproved("p1", ("1",))).html()
+    assert "plan, approved" in approved
+    assert "approve-plan" not in approved

@@ -1,0 +1,129 @@
+"""The table of states: no path of the pipeline misses a gate on its way to `complete`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handrail.engine.next_step import (
+    CompleteRun,
+    FailGate,
+    FailRun,
+    NextRound,
+    PauseRun,
+    RepeatForRepair,
+    RunStage,
+    next_step,
+)
+from handrail.engine.pipeline import Failed, Output, Outputs, Passed, Verdict
+from handrail.pipelines.build.pipeline import BUILD
+from handrail.pipelines.build.states import ENDS, TABLE, WORKING, BuildHistory, ImpossibleStep, step_from
+from handrail.protocol.events import (
+    Event,
+    GateFailed,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunRepaired,
+    RunResumed,
+    RunStarted,
+    StageCompleted,
+    StageStarted,
+)
+from handrail.sessions.run_state import RunState
+
+GATES = ("G1_plan", "G2_audit", "G3_execution", "G4_documents", "G5_verification")
+
+
+class Walk:
+    """A run of the pipeline in which chance decides what every gate says."""
+
+    def __init__(self, passes: Callable[[str], bool], skips: tuple[str, ...]) -> None:
+        self.run = RunState(run_id="r", pipeline="build", skips=skips)
+        self.history = BuildHistory()
+        self.said: dict[str, bool] = {}
+        self.completed = 0
+        self._passes = passes
+        self._add(RunStarted(run_id="r", turn_id="t", pipeline="build", skips=skips))
+
+    def check(self, name: str) -> Callable[[Output, Outputs], Verdict]:
+        def decide(_output: Output, _outputs: Outputs) -> Verdict:
+            key = f"{name} {self.completed}"  # the same answer for the same output
+            if key not in self.said:
+                self.said[key] = self._passes(name)
+            return Passed() if self.said[key] else Failed((name,))
+
+        return decide
+
+    def go(self) -> None:
+        checks = {name: self.check(name) for name in BUILD.functions.checks}
+        while self.history.state not in ENDS:
+            outputs: dict[str, Any] = {name: {} for name in self.run.stages}
+            match next_step(BUILD, self.run, outputs, checks):
+                case RunStage(stage):
+                    self._add(StageStarted(run_id="r", stage_id="s", stage=stage.name, kind=stage.kind))
+                    self.completed += 1
+                    self._add(StageCompleted(run_id="r", stage_id="s", stage=stage.name, output={}))
+                case FailGate(stage, gate, issues):
+                    failed = GateFailed(
+                        run_id="r", stage_id="s", stage=stage.name, gate=gate.check, issues=issues
+                    )
+                    self._add(failed)
+                case RepeatForRepair(unit, number):
+                    self._add(RunRepaired(run_id="r", first=unit.first, last=unit.last, number=number))
+                case PauseRun(pause):
+                    self._add(RunPaused(run_id="r", stage=pause.after, text="", choices=(), exit=1))
+                    self._add(RunResumed(run_id="r"))
+                case CompleteRun():
+                    self._add(RunCompleted(run_id="r"))
+                case FailRun(detail, reason):
+                    self._add(RunFailed(run_id="r", reason=reason, detail=detail))
+                case NextRound():
+                    raise AssertionError("a build has no rounds of its own")
+
+    def _add(self, event: Event) -> None:
+        self.run.apply(event)
+        self.history.saw(event)
+
+
+@pytest.mark.promise("BUILD-1")
+@settings(max_examples=200)
+@given(st.data(), st.sampled_from([(), ("audit",)]))
+def test_no_path_to_complete_misses_a_gate(data: st.DataObject, skips: tuple[str, ...]) -> None:
+    often = st.sampled_from([True, True, True, False])
+    walk = Walk(lambda name: data.draw(often, label=name), skips)
+    walk.go()
+    assert walk.history.state in ENDS
+    if walk.history.state == "complete":
+        for gate in GATES:
+            last = [said for key, said in walk.said.items() if key.startswith(f"{gate} ")]
+            assert last, gate
+            assert last[-1], gate
+        assert walk.history.transitions[-2].before == "awaiting_verification_gate"
+
+
+def test_complete_is_reached_only_from_applying_and_applying_only_through_the_last_gate() -> None:
+    into = {
+        after: [key for key, value in TABLE.items() if value == after] for after in ("complete", "applying")
+    }
+    assert into["complete"] == [("applying", "finished")]
+    assert into["applying"] == [("awaiting_verification_gate", "verification_accepted")]
+
+
+def test_ends_are_final_and_everything_else_can_be_cancelled_or_fail() -> None:
+    assert not [key for key in TABLE if key[0] in ENDS]
+    for state in WORKING:
+        if state not in (*ENDS, "idle"):
+            assert TABLE[state, "cancelled"] == "cancelled"
+            assert TABLE[state, "failed"] == "failed"
+
+
+def test_event_that_the_table_does_not_have_is_an_error() -> None:
+    with pytest.raises(ImpossibleStep, match="from planning by finished"):
+        step_from("planning", "finished")
+    history = BuildHistory()
+    history.saw(RunStarted(run_id="r", turn_id="t", pipeline="build"))
+    with pytest.raises(ImpossibleStep, match="cannot start apply"):
+        history.saw(StageStarted(run_id="r", stage_id="s", stage="apply", kind="code"))
