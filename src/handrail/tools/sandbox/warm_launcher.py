@@ -146,6 +146,7 @@ class _Server:
                 start_new_session=True,
             )
         self.pid = process.pid
+        self._process = process
         self.waiting: list[WaitingProcess] = []  # at most one
         self.close = weakref.finalize(self, _end, self._socket, process, self.waiting)
 
@@ -158,6 +159,8 @@ class _Server:
 
     def fork(self, cgroup: Cgroup | None) -> "ForkedProcess | None":
         """A process that waits for its command; None if the server has died."""
+        if not self._is_alive():
+            return None
         ours, theirs = _socket_pair()
         with theirs:
             try:
@@ -180,14 +183,8 @@ class _Server:
         return process is not None
 
     def _is_alive(self) -> bool:
-        """Whether its end of the socket is open; it never sends anything more."""
-        try:
-            self._socket.recv(1)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        return False
+        # Its closed socket would say so later: what it has forked may still have its end open.
+        return self._process.poll() is None
 
     def take_waiting(self) -> WaitingProcess | None:
         if not self.waiting:
