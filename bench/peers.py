@@ -208,8 +208,9 @@ PEERS: tuple[NpmPeer | PipPeer, ...] = (Codex(), Pi(), Opencode(), Aider(), Mini
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument("--install", action="store_true", help="install those that are missing")
+    parser.add_argument("names", nargs="*", choices=[peer.name for peer in PEERS], help="only these")
     options = parser.parse_args()
-    for peer in PEERS:
+    for peer in (each for each in PEERS if not options.names or each.name in options.names):
         if options.install and not peer.installed:
             try:
                 peer.install()
