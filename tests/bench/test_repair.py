@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,13 +26,13 @@ ROOT = Path(__file__).parents[2]
 Judged = dict[str, dict[str, dict[str, int]]]
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+@pytest.fixture
+def judged(tmp_path: Path) -> Judged:
     """Outcomes of visible and hidden tests: of each task as it starts, and of each project as it is stored.
 
     A task with several changes starts once with each of them alone.
     """
-    folder = tmp_path_factory.mktemp("tasks")
+    folder = tmp_path
     for task in TASKS.values():
         starts = [task._replace(changes=(change,)) for change in task.changes] or [task]
         for number, start in enumerate(starts):
@@ -54,9 +55,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
     return found
 
 
-@pytest.mark.parametrize("folder", ["tests", "hidden"])
-def test_every_task_fails_at_the_start_and_passes_when_solved(judged: Judged, folder: str) -> None:
-    for task in TASKS.values():
+def test_every_task_fails_at_the_start_and_passes_when_solved(judged: Judged) -> None:
+    for task, folder in product(TASKS.values(), ("tests", "hidden")):
         for name in (f"{task.name}:{number}" for number in range(max(1, len(task.changes)))):
             assert judged[name][folder].get("failed"), f"{name}: no test in {folder} fails at the start"
         solved = judged[task.project.name][folder]
