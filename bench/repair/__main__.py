@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from statistics import median
 
+from bench.peers import PEERS
 from bench.repair import results
 from bench.repair.harnesses import HARNESSES, Setting
 from bench.repair.model_server import model_server
@@ -50,6 +51,9 @@ def main() -> None:
     if not tasks:
         raise SystemExit(f"No task is named {options.tasks}.")
     if not options.report:
+        for peer in PEERS:
+            if peer.name in names and not peer.installed:
+                raise SystemExit(f"{peer.name} is not here: python -m bench.peers --install {peer.name}")
         measure([name for name in HARNESSES if name in names], tasks, options)
     wanted = {task.name for task in tasks}
     found = [
@@ -90,6 +94,7 @@ def run_one(name: str, task: Task, setting: Setting) -> Record:
         began = time.monotonic()
         outcome = HARNESSES[name](task, place, setting)
         seconds = time.monotonic() - began
+        setting.server.check()
         answers, tokens = list(proxy.answers), proxy.tokens()
         proxy.begin()
         scored = score(task, place)

@@ -13,7 +13,7 @@ from bench.peers import FOLDER
 from bench.repair.events import attempts_of
 from bench.repair.model_server import MODEL, ModelServer
 from bench.repair.tasks import Task
-from bench.repair.workspace import Place, run, test
+from bench.repair.workspace import Ended, Place, run, test
 
 ATTEMPTS = 12
 MOST_SAMPLES = 40
@@ -125,10 +125,14 @@ def _handrail(words: list[str], task: Task, place: Place, setting: Setting) -> O
         lock.release()
     attempts = attempts_of(exported, task.module)
     log = "\n".join([ended.errors, ended.output, *map(json.dumps, exported)])
-    end = f"status {ended.status}" if ended.status is not None else f"stopped after {setting.seconds:.0f} s"
-    if ended.status not in {0, None}:
-        end += f": {(ended.errors or ended.output).strip()[-TOLD:]}"
-    return Outcome(ended.status == 0, end, attempts, log)
+    why = [event["detail"] for event in exported if event["type"] in {"run_failed", "turn_finished"}]
+    return Outcome(ended.status == 0, _end(ended, why[-1] if why else ended.errors), attempts, log)
+
+
+def _end(ended: Ended, words: str) -> str:
+    """How a program ended, and its last words."""
+    status = "stopped at the limit" if ended.status is None else f"status {ended.status}"
+    return f"{status}: {' '.join(words.split())[-TOLD:]}"
 
 
 def _export(place: Place, setting: Setting, environment: dict[str, str]) -> list[dict[str, Any]]:
@@ -172,7 +176,7 @@ def aider(task: Task, place: Place, setting: Setting) -> Outcome:
     edited = (place.folder / task.module).read_text() != task.start
     end = "gave up" if gave_up else "edited" if edited else "no edit"
     if ended.status != 0:
-        end = f"status {ended.status}: {(ended.errors or ended.output).strip()[-TOLD:]}"
+        end = _end(ended, ended.errors or ended.output)
     return Outcome(ended.status == 0 and edited and not gave_up, end, log=ended.output + ended.errors)
 
 
@@ -193,7 +197,7 @@ def mini(task: Task, place: Place, setting: Setting) -> Outcome:
     words = ["--model", f"openai/{MODEL}", *way, "--task", f"{task.text} The tests run with `{CHECK}`."]
     ended = run([str(FOLDER / "mini/bin/mini"), *words], place, setting.seconds, environment)
     status = json.loads(kept.read_text())["info"].get("exit_status", "") if kept.exists() else ""
-    end = status or f"status {ended.status}: {(ended.errors or ended.output).strip()[-TOLD:]}"
+    end = status or _end(ended, ended.errors or ended.output)
     return Outcome(status == "Submitted", end, log=ended.output + ended.errors)
 
 

@@ -158,10 +158,18 @@ class _Forward(BaseHTTPRequestHandler):
 class ModelServer:
     """The embedded server that runs, and the proxy before it."""
 
-    def __init__(self, file: Path, running: RunningServer, proxy: Proxy) -> None:
+    def __init__(self, file: Path, process: ServerProcess, running: RunningServer, proxy: Proxy) -> None:
         self.file = file
         self.running = running
         self.proxy = proxy
+        self._process = process
+
+    def check(self) -> None:
+        """Exit where the server has ended: what failed for that reason is no result."""
+        if self._process.running() != self.running:
+            raise SystemExit(
+                f"The embedded server has ended; its log is {self._process.files.log}. Run this again."
+            )
 
     @property
     def url(self) -> str:
@@ -198,7 +206,7 @@ def model_server() -> Iterator[ModelServer]:
         raise SystemExit(f"The embedded server has ended; its log is {process.files.log}.")
     proxy = Proxy(running.url, running.key)
     try:
-        yield ModelServer(file, running, proxy)
+        yield ModelServer(file, process, running, proxy)
     finally:
         proxy.close()
         process.release()
