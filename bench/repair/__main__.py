@@ -1,6 +1,7 @@
 """`python -m bench.repair`: small tasks, one small model, several harnesses; hidden tests decide."""
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -111,6 +112,7 @@ def run_one(name: str, task: Task, setting: Setting) -> Record:
         "answers": len(answers),
         "equal_answers": len(texts) - len(set(texts)),
         "budget": setting.tokens,
+        "load": round(os.getloadavg()[0], 1),
     }
 
 
