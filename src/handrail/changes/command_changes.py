@@ -53,12 +53,22 @@ def take_copies(
     earlier: Copies,
     known: Collection[str],
     elsewhere: Callable[[str, FileStat], bool],
+    touched: Collection[str] | None = None,
 ) -> Copies:
-    """Copies of files that are not kept `elsewhere`, known ones first; unchanged files are not read again."""
+    """Copies of files that are not kept `elsewhere`, known ones first; unchanged files are not read again.
+
+    With `touched`, only these files can differ from when the `earlier` copies were taken.
+    """
     copies: dict[str, FileCopy] = {}
-    room = MAX_COPIED_BYTES
+    rest: Collection[str] = index.files
+    if touched is not None:
+        rest = [path for path in {*touched, *index.sums} if path in index.files]
+        copies = {
+            path: copy for path, copy in earlier.items() if path not in touched and path not in index.sums
+        }
+    room = MAX_COPIED_BYTES - sum(len(copy.data) for copy in copies.values())
     first = [path for path in known if path in index.files]
-    for limit, paths in ((MAX_KNOWN_COPY_BYTES, first), (MAX_COPY_BYTES, index.files)):
+    for limit, paths in ((MAX_KNOWN_COPY_BYTES, first), (MAX_COPY_BYTES, rest)):
         wanted = (
             path
             for path in paths
@@ -68,7 +78,9 @@ def take_copies(
         )
         for path, copy in _copies(root, index, wanted, earlier):
             if len(copies) == MAX_COPIES or len(copy.data) > room:
-                return copies
+                if touched is None:
+                    return copies
+                return take_copies(root, index, earlier=earlier, known=known, elsewhere=elsewhere)
             copies[path] = copy
             room -= len(copy.data)
     return copies

@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -60,6 +60,7 @@ class StatIndex(Value):
     # In these folders; in an index of everything, those below ignored folders and caches too.
     linked: Mapping[str, int] = field(default_factory=dict)  # how many names (hard links), if several
     ignored_folders: tuple[str, ...] = ()  # not entered, unless everything was
+    touched: frozenset[str] | None = None  # only these may differ from the index before it; None: any
 
 
 class Differences(NamedTuple):
@@ -84,23 +85,16 @@ def snapshot(
 
     To compare two indexes, give the earlier one as `since`. Raises OSError if there is no such folder.
     """
-    scan = _Scanner(since=since, most=most, everything=everything)
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        scan.rules = None if ignored else NestedRules(rules_of or root)
-        scan.folder(descriptor, "", scan.rules.above if scan.rules else (), 0)
-    finally:
-        os.close(descriptor)
-    unentered = tuple(scan.unentered)
-    return StatIndex(
-        *(scan.files, scan.sums, unentered, scan.cut, scan.folders, scan.ignored, scan.linked),
-        ignored_folders=tuple(scan.ignored_folders),
-    )
+    scan = Scanner(since=since, most=most, everything=everything)
+    return scan.index(root, None if ignored else NestedRules(rules_of or root))
 
 
 def differences(before: StatIndex, after: StatIndex) -> Differences:
     """What differs in the later index, which was made with the earlier one as its `since`."""
     old, new = before.files, after.files
+    if after.touched is not None:
+        old = {path: old[path] for path in after.touched if path in old}
+        new = {path: new[path] for path in after.touched if path in new}
     changed = [path for path, found in new.items() if path in old and old[path] != found]
     for path, known in before.sums.items():
         unsure = known == UNKNOWN_HASH or after.sums.get(path, UNKNOWN_HASH) != known
@@ -113,8 +107,21 @@ def differences(before: StatIndex, after: StatIndex) -> Differences:
     )
 
 
-class _Scanner:
-    def __init__(self, *, since: StatIndex | None, most: int, everything: bool) -> None:
+OnFolder = Callable[[int, str], object]
+"""Called with the descriptor of each folder and its path with a slash, before anything in it is looked at."""
+
+
+class Scanner:
+    """One look at a workspace, or at some of its files."""
+
+    def __init__(
+        self,
+        *,
+        since: StatIndex | None = None,
+        most: int = MAX_FILES,
+        everything: bool = False,
+        on_folder: OnFolder | None = None,
+    ) -> None:
         self.files: dict[str, FileStat] = {}
         self.sums: dict[str, str] = {}
         self.unentered: list[str] = []
@@ -122,20 +129,39 @@ class _Scanner:
         self.ignored: dict[str, FileStat] = {}
         self.ignored_folders: list[str] = []
         self.linked: dict[str, int] = {}
+        self.ignored_linked: list[str] = []  # ignored files with several names
         self.cut = False
         self.rules: NestedRules | None = None
+        self.rules_in: dict[str, ActiveRules] = {}  # by the folder's path with a slash
         self._left = MAX_ENTRIES
         self._everything = everything
         self._since = since
         self._unsure = since.sums if since else {}
         self._most = most
         self._began = time.time_ns()
+        self._on_folder = on_folder
+
+    def index(self, root: Path, rules: NestedRules | None) -> StatIndex:
+        """The index of all files below the root; raises OSError if there is no such folder."""
+        self.rules = rules
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.folder(descriptor, "", rules.above if rules else (), 0)
+        finally:
+            os.close(descriptor)
+        return StatIndex(
+            *(self.files, self.sums, tuple(self.unentered), self.cut),
+            *(self.folders, self.ignored, self.linked, tuple(self.ignored_folders)),
+        )
 
     def folder(
         self, descriptor: int, prefix: str, rules: ActiveRules, depth: int, *, aside: bool = False
     ) -> None:
+        if self._on_folder:
+            self._on_folder(descriptor, prefix)
         if self.rules:
             rules = self.rules.enter(descriptor, prefix, rules)
+        self.rules_in[prefix] = rules
         with os.scandir(descriptor) as entries:
             folders = self._look(entries, descriptor, prefix, rules, aside=aside)
         for name, is_aside in sorted(folders):
@@ -168,7 +194,10 @@ class _Scanner:
                     self.ignored_folders.append(path)
                 elif len(self.ignored) < most:
                     with suppress(OSError):
-                        self.ignored[path] = stat_of(entry.stat(follow_symlinks=False))
+                        found = entry.stat(follow_symlinks=False)
+                        self.ignored[path] = stat_of(found)
+                        if found.st_nlink > 1:
+                            self.ignored_linked.append(path)
                 continue
             if is_folder:
                 folders.append((name, is_aside or name in SKIPPED_FOLDERS))
@@ -188,7 +217,7 @@ class _Scanner:
             if found.st_nlink > 1:
                 self.linked[path] = found.st_nlink
             if changed > new or written > new or path in unsure:
-                self._hash_if_new(descriptor, name, path, known)
+                self.hash_if_new(descriptor, name, path, known)
         self._left = left
         return folders
 
@@ -209,7 +238,7 @@ class _Scanner:
         finally:
             os.close(descriptor)
 
-    def _hash_if_new(self, folder: int, name: str, path: str, found: FileStat) -> None:
+    def hash_if_new(self, folder: int, name: str, path: str, found: FileStat) -> None:
         """Hash a file that could be written again now without a change of its times."""
         unsure = path in self._unsure and self._since is not None and self._since.files[path] == found
         if unsure or is_recent(found, self._began):

@@ -18,7 +18,9 @@ from handrail.protocol.values import FileChange, ToolCall
 from handrail.tools.commands import file_changes as watching
 from handrail.tools.tool import CallContext
 from handrail.workspace.stat_index import snapshot
+from handrail.workspace.watched_index import MIN_FILES
 from tests.tools.calls import Bench, open_session
+from tests.workspace.test_watched_index import SECOND_NAMES
 
 pytestmark = pytest.mark.anyio
 
@@ -380,10 +382,34 @@ async def test_a_second_command_reads_nothing_again(project: Bench) -> None:
     with anyio.fail_after(50):
         while snapshot(project.root).sums:  # too new to be told from a later version by its times
             await anyio.sleep(0.01)
-    first = watch._before(())
-    again = watch._before(())
+    first = watch._before((), in_full=False)
+    again = watch._before((), in_full=False)
     assert all(again.copies[path] is copy for path, copy in first.copies.items())
     assert again.objects is first.objects or not again.objects
+
+
+@pytest.mark.promise("CMD-1")
+@pytest.mark.parametrize("place", SECOND_NAMES)
+async def test_in_a_large_workspace_too_every_change_comes_back(bench: Bench, place: str) -> None:
+    for name in (
+        "a",
+        "d/x",
+        "build/r",
+        "node_modules/p/q",
+        *(f"many/{number}" for number in range(MIN_FILES)),
+    ):
+        (bench.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (bench.root / name).write_text(f"text of {name}\n")
+    (bench.root / ".gitignore").write_text("*.log\nbuild/\n")
+    for command in ("true", "true", "echo more >> many/1; sed -i s/text/TEXT/ many/2"):
+        await bench.call("run", command=command)
+    assert set(last(bench)) == {"many/1", "many/2"}
+    before = tree(bench.root)
+    await bench.call("run", command=SECOND_NAMES[place])
+    assert last(bench)["a"].restorable
+    assert tree(bench.root)["a"] != before["a"]
+    take_back(bench)
+    assert tree(bench.root)["a"] == before["a"]
 
 
 @pytest.mark.promise("CMD-8")

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,15 +29,18 @@ from handrail.sessions.session import Session, event_from_row
 from handrail.storage.event_log import Log
 from handrail.tools.git import converted_files, git_contents
 from handrail.tools.safe_git import try_git
+from handrail.tools.sandbox.protected_paths import SensitivePaths
 from handrail.tools.tool import CallContext
 from handrail.workspace.files import Workspace
 from handrail.workspace.git_index import MAX_INDEX_BYTES, DamagedIndex, IndexEntry, find_index, read_index
 from handrail.workspace.stat_index import FileStat, StatIndex, snapshot, stat_of
+from handrail.workspace.watched_index import WatchedIndex
 
 MAX_NAMED = 10
 OP_LETTERS = {"create": "A", "update": "M", "delete": "D"}
 MAX_OUTPUT = 48_000_000  # bytes of git's answer, headers included
 MAX_REOPENED = 20  # folders closed inside each other
+QUICK_SECONDS = 1.0  # a command that took longer is followed by a look at every file
 ReadableSecrets = Callable[[StatIndex], Collection[str]]
 
 
@@ -45,6 +49,9 @@ class ChangeWatcher:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
+        self._index = WatchedIndex(workspace.root)
+        self._touched: frozenset[str] | None = None  # since the last command began; None: anything may be
+        self._sensitive: SensitivePaths | None = None
         self._copies: Copies = {}
         self._index_stat: FileStat | None = None
         self._objects: Mapping[str, IndexEntry] = {}
@@ -55,23 +62,32 @@ class ChangeWatcher:
 
     @asynccontextmanager
     async def watch(
-        self, work: CallContext, command: str, readable: ReadableSecrets | None = None
+        self,
+        work: CallContext,
+        command: str,
+        readable: ReadableSecrets | None = None,
+        *,
+        confined: bool = False,
     ) -> AsyncIterator["ObservedChanges"]:
         """Compare before and after the block; the result is complete when the block has ended.
 
+        `confined`: bubblewrap confines all that runs in the block, and nothing runs on after it.
         With `readable` everything is recorded, as in mode `sandbox`: it says which files that look like
         secrets are treated like others.
         """
         async with self._lock if readable else nullcontext():
             await self._record_background()
             heads = other_session_heads(work.session)
-            before = await self._take_before(work, command, readable)
+            before = await self._take_before(work, command, readable, in_full=not confined)
             observed = ObservedChanges(before, work.scope, work.session.state.intent)
+            observed.sensitive = None if readable else self._sensitive
+            began = time.monotonic()
             try:
                 yield observed
             finally:
                 with anyio.CancelScope(shield=True):
-                    found, observed.after = await self._compare(before)
+                    quick = time.monotonic() - began < QUICK_SECONDS
+                    found, observed.after = await self._compare(before, in_full=not (confined and quick))
                     observed.changed = _without_other_sessions(found, work.session, heads)
                     record_changes(work.session, work, command, observed.changed)
                     if self._saved and readable:
@@ -105,11 +121,12 @@ class ChangeWatcher:
                         self._saved.forget()
 
     async def _take_before(
-        self, work: CallContext, command: str, readable: ReadableSecrets | None
+        self, work: CallContext, command: str, readable: ReadableSecrets | None, *, in_full: bool = True
     ) -> WorkspaceBefore:
         if readable is None:
             known = work.session.state.files
-            return await run_sync(self._before, [*reversed(known.changed), *reversed(known.files)])
+            names = [*reversed(known.changed), *reversed(known.files)]
+            return await run_sync(partial(self._before, names, in_full=in_full))
         return await run_sync(self._before_everything, work, command, readable)
 
     def _before_everything(
@@ -143,14 +160,19 @@ class ChangeWatcher:
 
     def close(self) -> None:
         """Remove the copies."""
+        self._index.close()
         if self._saved:
             self._saved.close()
             self._saved = None
 
-    def _before(self, known: Iterable[str]) -> WorkspaceBefore:
-        began = time.time_ns()
-        index = workspace_snapshot(self.workspace.root)
-        objects = self._git_index()
+    def _before(self, known: Iterable[str], *, in_full: bool) -> WorkspaceBefore:
+        began, old_objects = time.time_ns(), self._objects
+        index, objects = self._look(in_full=in_full), self._git_index()
+        touched, self._touched = self._touched, frozenset()
+        if self._sensitive:
+            self._sensitive.update(index, touched)
+        else:
+            self._sensitive = SensitivePaths(index)
 
         def in_git(path: str, found: FileStat) -> bool:
             entry = objects.get(path)
@@ -158,8 +180,24 @@ class ChangeWatcher:
 
         names = list(dict.fromkeys(known))
         root, earlier = self.workspace.root, self._copies
-        self._copies = changes.take_copies(root, index, earlier=earlier, known=names, elsewhere=in_git)
+        self._copies = changes.take_copies(
+            root,
+            index,
+            earlier=earlier,
+            known=names,
+            elsewhere=in_git,
+            touched=touched if objects is old_objects or not (objects or old_objects) else None,
+        )
         return WorkspaceBefore(index, self._copies, objects, began)
+
+    def _look(self, since: StatIndex | None = None, *, in_full: bool) -> StatIndex:
+        with suppress(OSError):  # a workspace that is gone has no files
+            index = self._index.look(since, in_full=in_full)
+            earlier, now = self._touched, index.touched
+            self._touched = None if earlier is None or now is None else earlier | now
+            return index
+        self._touched = None
+        return StatIndex({}, {})
 
     def _git_index(self) -> Mapping[str, IndexEntry]:
         """The files in git's index, read again only if the index has changed."""
@@ -179,16 +217,27 @@ class ChangeWatcher:
         self._index_stat, self._objects = found, objects
         return objects
 
-    async def _compare(self, before: WorkspaceBefore) -> tuple[CommandChanges, StatIndex]:
-        after, found = await run_sync(self._after, before)
+    async def _compare(
+        self, before: WorkspaceBefore, *, in_full: bool = True
+    ) -> tuple[CommandChanges, StatIndex]:
+        after, found = await run_sync(partial(self._after, before, in_full=in_full))
         if isinstance(found, CommandChanges):
             return found, after
         stored = await self._from_git(before, found.paths)
         return await run_sync(changes.compare_after, self.workspace.root, before, after, found, stored), after
 
-    def _after(self, before: WorkspaceBefore) -> tuple[StatIndex, TouchedPaths | CommandChanges]:
+    def _after(
+        self,
+        before: WorkspaceBefore,
+        *,
+        in_full: bool,
+    ) -> tuple[StatIndex, TouchedPaths | CommandChanges]:
         """The workspace now, and its changes, unless something of git has to be read for them."""
-        root, after = self.workspace.root, after_command(self.workspace.root, before)
+        root = self.workspace.root
+        if before.saved is None:
+            after = self._look(before.snapshot, in_full=in_full)
+        else:
+            after = after_command(root, before)
         found = changes.find_touched(self.workspace, before, after)
         if changes.git_objects_needed(before, found.paths):
             return after, found
@@ -245,6 +294,7 @@ class ObservedChanges:
         self.before = before.snapshot
         self.after = before.snapshot
         self.readable = before.readable
+        self.sensitive: SensitivePaths | None = None
         self.changed: CommandChanges | None = None
 
     @property

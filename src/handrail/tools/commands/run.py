@@ -31,6 +31,7 @@ from handrail.tools.commands.output import (
 from handrail.tools.process import OnOutput, ProcessResult, find_program
 from handrail.tools.sandbox.protected_paths import (
     SandboxSetup,
+    SensitivePaths,
     WorkspaceRisks,
     find_risks,
     new_repositories,
@@ -206,8 +207,9 @@ class Run(Tool[RunArguments]):
         others = [each.command for each in self._background.running(work.session.id)]
         also = f"; in the background ran: {', '.join(others)}" if others else ""
         label, watcher = one_line(arguments.command) + also, self._change_watcher(work)
-        async with watcher.watch(work, label, self._recorded_secrets(work)) as observed:
-            setup = await self._setup(work, command, observed.before, observed.readable)
+        confined = not others and not command.git and (await self._sandbox.protection()).name == "bubblewrap"
+        async with watcher.watch(work, label, self._recorded_secrets(work), confined=confined) as observed:
+            setup = await self._setup(work, command, observed.before, observed.readable, observed.sensitive)
             done = await self._run_confined(command, setup, arguments.timeout, add, [])
         made = new_repositories(observed.before, observed.after) if work.auto_approval else []
         output.transform(work.secrets.hide_bytes)
@@ -233,11 +235,16 @@ class Run(Tool[RunArguments]):
         return lambda index: readable_secrets(index, patterns, created)
 
     async def _setup(
-        self, work: CallContext, command: PreparedCommand, index: "StatIndex", readable: Collection[str]
+        self,
+        work: CallContext,
+        command: PreparedCommand,
+        index: "StatIndex",
+        readable: Collection[str],
+        named: SensitivePaths | None = None,
     ) -> SandboxSetup:
         """Where the command runs; raises ToolRefused if mode `sandbox` cannot protect this workspace."""
         if work.opened is None:
-            return sandbox_setup(work, command, index, find_risks(index))
+            return sandbox_setup(work, command, index, find_risks(index, named))
         from handrail.tools.sandbox.full_sandbox import (
             find_risks_of_mode,
             protection_problem,

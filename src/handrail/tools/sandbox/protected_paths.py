@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -216,10 +216,10 @@ class WorkspaceRisks(NamedTuple):
     overflow: str = ""  # what there is too much of to be protected, in words
 
 
-def find_risks(index: "StatIndex") -> WorkspaceRisks:
+def find_risks(index: "StatIndex", named: "SensitivePaths | None" = None) -> WorkspaceRisks:
     """Paths that need protection, from an existing index; folders it left out are not searched."""
-    nested = [path for path in (*index.unentered, *index.files) if path.endswith(f"/{GIT}")]
-    secrets = {path for path in (*index.files, *index.ignored) if _holds_secret(path)}
+    named = named or SensitivePaths(index)
+    nested, secrets = named.repositories, set(named.secrets)
     inodes = {index.files[path].inode for path in secrets if path in index.linked}
     secrets |= {path for path in index.linked if index.files[path].inode in inodes}
     here = Counter(index.files[path].inode for path in index.linked)
@@ -231,11 +231,35 @@ def find_risks(index: "StatIndex") -> WorkspaceRisks:
     return WorkspaceRisks(repositories, files, links, " and ".join(over))
 
 
+class SensitivePaths:
+    """Paths of an index that need protection by name: repositories, and files that may hold secrets."""
+
+    def __init__(self, index: "StatIndex") -> None:
+        self.repositories: set[str] = set()
+        self.secrets: set[str] = set()
+        self._paths: set[str] = set()
+        self.update(index)
+
+    def update(self, index: "StatIndex", touched: Collection[str] | None = None) -> None:
+        """Take them from a later index; with `touched`, no other paths were added or removed."""
+        if touched is None:
+            there = {*index.files, *index.ignored, *index.unentered}
+            touched = there ^ self._paths
+        else:
+            there = {path for path in touched if path in index.files or path in index.ignored}
+        gone, new = self._paths.intersection(touched) - there, there.intersection(touched) - self._paths
+        self._paths |= new
+        self._paths -= gone
+        files = (path for path in new if path in index.files or path in index.ignored)
+        self.repositories = self.repositories - gone | {path for path in new if path.endswith(f"/{GIT}")}
+        self.secrets = self.secrets - gone | {path for path in files if _holds_secret(path)}
+
+
 def new_repositories(before: "StatIndex", after: "StatIndex") -> list[str]:
     """The `.git` of each repository that was not there before."""
-    known = {*before.unentered, *before.files}
-    found = (path for path in (*after.unentered, *after.files) if path == GIT or path.endswith(f"/{GIT}"))
-    return sorted(path for path in found if path not in known)
+    paths = after.files if after.touched is None else after.touched & after.files.keys()
+    found = (path for path in (*after.unentered, *paths) if path == GIT or path.endswith(f"/{GIT}"))
+    return sorted(path for path in found if path not in before.files and path not in before.unentered)
 
 
 def own_hard_links(index: "StatIndex", root: Path, own: tuple[Path, ...]) -> tuple[Path, ...]:
