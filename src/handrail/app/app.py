@@ -32,7 +32,7 @@ from handrail.models.model_choice import ModelChoice
 from handrail.pipelines.load import BUILT_IN_PIPELINES, AgentFolders
 from handrail.protocol import commands
 from handrail.protocol.errors import HandrailError, UsageProblem
-from handrail.protocol.events import Delta, Recorded, SessionStarted
+from handrail.protocol.events import Delta, Recorded, RouteSet, SessionStarted
 from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.values import Mode, SessionStatus, to_json
 from handrail.sessions.session import Session, last_seq, start_of_last_turn
@@ -243,7 +243,8 @@ class App:
 
     def new_session(self) -> str:
         """The id of a fresh session, held by this process."""
-        check_route(self.options.route, self.turn_factory.catalogue)  # a wrong route must not leave a session
+        route = self.options.route
+        check_route(route, self.turn_factory.catalogue)  # a wrong route must not leave a session
         session = Session(self.log, new_id("s"))
         session.try_hold()
         session.append(
@@ -252,7 +253,8 @@ class App:
                 workspace=str(self.workspace.root),
                 version=__version__,
                 mode=self.settings.mode,
-            )
+            ),
+            *([RouteSet(route=route)] if route else []),
         )
         self._serve(session)
         return session.id
@@ -268,7 +270,7 @@ class App:
         self._serve(session)
 
     def _serve(self, session: Session) -> None:
-        if route := self.options.route:
+        if (route := self.options.route) and route != session.state.routes.chosen:
             check_route(route, self.turn_factory.catalogue)
             self.log.put(session.stream, to_json(commands.SetRoute(route=route)))
         intent = self.options.intent
