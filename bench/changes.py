@@ -24,6 +24,7 @@ from handrail.storage.log_repair import open_log
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import INTENTS_FILE as INTENTS
 from handrail.workspace.stat_index import differences, snapshot
+from handrail.workspace.watched_index import WatchedIndex
 
 LARGE, MANY_FILES, MANY_SETS = 20_000, 2_000, 1_000
 LONG_TRACE = 10_000
@@ -38,7 +39,7 @@ def measure() -> Iterator[Measured]:
     restore(folder)
     with session_in(folder) as session:
         yield from one_change(session, Workspace(folder))
-    yield noticing(folder)
+    yield from noticing(folder)
     with tempfile.TemporaryDirectory() as empty, session_in(Path(empty)) as session:
         yield from many_files(session, Workspace(Path(empty)))
     with tempfile.TemporaryDirectory() as empty, session_in(Path(empty)) as session:
@@ -143,17 +144,26 @@ def alternating(checkpoint: Callable[[bytes], None]) -> Callable[[], None]:
     return again
 
 
-def noticing(folder: Path) -> Measured:
-    """The comparison around a command, against `git status`."""
+def noticing(folder: Path) -> Iterator[Measured]:
+    """The comparison around a command, in full and by notices, against `git status`."""
     before = snapshot(folder)
+    watched = WatchedIndex(folder)
+    watched.look(watched.look())
 
     def compare() -> None:
         differences(before, snapshot(folder, since=before))
 
+    def compare_by_notices() -> None:
+        first = watched.look()
+        (folder / EDITED).write_bytes(OLD)
+        differences(first, watched.look(first))
+
     status = ["git", *GIT, "-C", str(folder), "status", "--porcelain"]
     git = median_ms(lambda: subprocess.run(status, check=True, capture_output=True), RUNS)
-    spent = median_ms(compare, RUNS)
-    return Measured(f"compare {LARGE:,} files around a command", spent, "git status", spent / git)
+    for how, action in (("", compare), (", by notices", compare_by_notices)):
+        spent = median_ms(action, RUNS)
+        yield Measured(f"compare {LARGE:,} files around a command{how}", spent, "git status", spent / git)
+    watched.close()
 
 
 def many_files(session: Session, workspace: Workspace) -> Iterator[Measured]:

@@ -150,6 +150,16 @@ def test_full_queue_leads_to_a_full_look(watched: WatchedIndex, root: Path) -> N
     assert "d/e/z" in found.changed
 
 
+def test_workspace_that_was_away_for_a_moment_is_looked_at_in_full(watched: WatchedIndex, root: Path) -> None:
+    before = watched.look()
+    (root / "d/x").write_text("other\n")
+    root.rename(root.with_name("away"))
+    with pytest.raises(FileNotFoundError):
+        watched.look(before)
+    root.with_name("away").rename(root)
+    assert differences(before, watched.look(before)).changed == ("d/x",)
+
+
 def test_many_folders_are_not_watched(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_index, "MAX_FOLDERS", 3)
     watched = WatchedIndex(root, fewest=1)

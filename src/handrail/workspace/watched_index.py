@@ -88,16 +88,21 @@ class WatchedIndex:
         `in_full`: a writer was not confined by bubblewrap, or has not ended.
         """
         with self._lock:
-            notices = self._read()
-            found, facts = None, _facts(self._root) if self._index else None
-            fresh = self._looked + MAX_AGE > time.monotonic() and facts == self._facts
-            if self._index and notices.complete and fresh and not in_full:
-                found = self._updated(self._index, notices.paths, since)
-            self._index = found or self._scan(since, notices.new_folders)
-            found = self._index
-            if self._inotify is None:
-                self._index = None
+            last, notices = self._index, self._read()
+            self._index, found = (
+                None,
+                None,
+            )  # if this fails, what was read is lost, and the next look is in full
+            if last and notices.complete and not in_full and self._is_fresh():
+                found = self._updated(last, notices.paths, since)
+            if found is None:
+                self._outside = self._outside if last else set()
+                found = self._scan(since, notices.new_folders)
+            self._index = found if self._inotify else None
             return found
+
+    def _is_fresh(self) -> bool:
+        return self._looked + MAX_AGE > time.monotonic() and _facts(self._root) == self._facts
 
     def _updated(self, last: StatIndex, paths: set[str], since: StatIndex | None) -> StatIndex | None:
         """The last index, but for these paths; None if that is not enough."""
@@ -200,7 +205,7 @@ class WatchedIndex:
             if path in OUR_NAMES and not of_folder:
                 paths.add(path)
             elif path in OUR_NAMES:
-                known = self._index is None or path in self._index.folders
+                known = self._index and path in self._index.folders
                 complete = complete and not known and not os.path.lexists(self._root / path)
             elif folder.in_index and name and not of_folder:
                 paths.add(path)
