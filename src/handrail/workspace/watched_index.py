@@ -82,10 +82,11 @@ class WatchedIndex:
             self._inotify.close()
         self._inotify, self._index = None, None
 
-    def look(self, since: StatIndex | None = None, *, in_full: bool = False) -> StatIndex:
+    def look(self, since: StatIndex | None = None, *, in_full: bool = False, expected: int = 0) -> StatIndex:
         """The index now, to be compared with `since`; raises OSError if there is no such folder.
 
-        `in_full`: a writer was not confined by bubblewrap, or has not ended.
+        `in_full`: a writer was not confined by bubblewrap, or has not ended. `expected` is how many files
+        there are, as far as that is known: if they are many, notices begin with the first look.
         """
         with self._lock:
             last, notices = self._index, self._read()
@@ -97,7 +98,8 @@ class WatchedIndex:
                 found = self._updated(last, notices.paths, since)
             if found is None:
                 self._outside = self._outside if last else set()
-                found = self._scan(since, notices.new_folders)
+                expected = 0 if in_full else len(since.files) if since else expected
+                found = self._scan(since, notices.new_folders, expected)
             self._index = found if self._inotify else None
             return found
 
@@ -145,9 +147,9 @@ class WatchedIndex:
         changed = {"files": files, "sums": sums | scan.sums, "ignored": ignored, "linked": linked}
         return replace(last, **changed, touched=frozenset(paths))
 
-    def _scan(self, since: StatIndex | None, new_folders: set[str]) -> StatIndex:
+    def _scan(self, since: StatIndex | None, new_folders: set[str], expected: int) -> StatIndex:
         """Look at everything; if that is much, all folders are watched from then on."""
-        if self._inotify is None and self._usable and since and len(since.files) >= self._fewest:
+        if self._inotify is None and self._usable and expected >= self._fewest:
             self._inotify = _Inotify()
         if self._inotify is None:
             return Scanner(since=since).index(self._root, NestedRules(self._root))

@@ -167,7 +167,8 @@ class ChangeWatcher:
 
     def _before(self, known: Iterable[str], *, in_full: bool) -> WorkspaceBefore:
         began, old_objects = time.time_ns(), self._objects
-        index, objects = self._look(in_full=in_full), self._git_index()
+        objects = self._git_index()
+        index = self._look(in_full=in_full, expected=len(objects))
         touched, self._touched = self._touched, frozenset()
         if self._sensitive:
             self._sensitive.update(index, touched)
@@ -190,9 +191,9 @@ class ChangeWatcher:
         )
         return WorkspaceBefore(index, self._copies, objects, began)
 
-    def _look(self, since: StatIndex | None = None, *, in_full: bool) -> StatIndex:
+    def _look(self, since: StatIndex | None = None, *, in_full: bool, expected: int = 0) -> StatIndex:
         with suppress(OSError):  # a workspace that is gone has no files
-            index = self._index.look(since, in_full=in_full)
+            index = self._index.look(since, in_full=in_full, expected=expected)
             earlier, now = self._touched, index.touched
             self._touched = None if earlier is None or now is None else earlier | now
             return index
