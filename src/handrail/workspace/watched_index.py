@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from handrail.config.open_file import read_file
 from handrail.workspace.gitignore import GITIGNORE, ActiveRules, NestedRules, is_ignored
 from handrail.workspace.sensitive_names import GIT, STATE_FILES, STATE_FOLDERS
 from handrail.workspace.stat_index import FOLDER_FLAGS, MAX_FILES, Scanner, StatIndex, is_recent, stat_of
@@ -32,6 +33,7 @@ MAX_REPOSITORIES = 500  # inside the workspace; of more, commands can write the 
 MAX_AGE = 30.0  # seconds
 BUFFER_BYTES = 1 << 16
 MOUNTS = Path("/proc/self/mountinfo")
+MAX_MOUNTS_BYTES = 1_000_000
 EVENT = struct.Struct("iIII")  # watch, kind, cookie, bytes of the name
 
 MODIFIED, ATTRIBUTES, CLOSED = 0x2, 0x4, 0x8
@@ -284,14 +286,21 @@ class _Inotify:
 def _facts(root: Path) -> tuple[object, ...]:
     """What must be the same for notices to be enough: the folder, its mounts, and the rules from above."""
     found = os.stat(root)
-    return found.st_dev, found.st_ino, MOUNTS.read_bytes(), NestedRules(root).above
+    return found.st_dev, found.st_ino, _mounts(), NestedRules(root).above
+
+
+def _mounts() -> bytes:
+    """The mounts that the kernel lists; empty if they cannot be read."""
+    with suppress(OSError):
+        return read_file(MOUNTS, MAX_MOUNTS_BYTES)
+    return b""
 
 
 def _is_on_this_machine(root: Path) -> bool:
     """Whether the whole workspace is on one file system whose changes all go through this kernel."""
     place = str(root).translate({ord(each): f"\\{ord(each):03o}" for each in " \t\n\\"})
     best, found = "", ""
-    for line in MOUNTS.read_text("utf-8", "surrogateescape").splitlines():
+    for line in os.fsdecode(_mounts()).splitlines():
         words = line.split(" ")
         point, kind = words[4], words[words.index("-") + 1]
         if point.startswith(f"{place}/"):
