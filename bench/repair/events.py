@@ -1,5 +1,6 @@
 """Attempts of a Handrail session and how many were wasted, read from its events."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +8,12 @@ from typing import Any
 WASTED = ("unchanged", "repeated", "closed")
 """An answer that changes nothing, one that was tried before, one at a file that the task does not open."""
 Event = dict[str, Any]
+
+
+def read_export(text: str) -> list[Event]:
+    """The events in a file that `handrail export` wrote: one row each, with the event as JSON in it."""
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("[")]
+    return [json.loads(row[5]) for row in rows]
 
 
 def attempts_of(events: list[Event], module: str) -> dict[str, int] | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from bench.peers import FOLDER
-from bench.repair.events import attempts_of
+from bench.repair.events import Event, attempts_of, read_export
 from bench.repair.model_server import MODEL, ModelServer
 from bench.repair.tasks import Task
 from bench.repair.workspace import Ended, Place, run, test
@@ -22,6 +22,7 @@ FENCED = re.compile(r"```[\w.-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 FIRST_WARM, STEP, WARMEST = 0.3, 0.15, 1.0
 OUTPUT_TOKENS = 2_500
 TOLD = 400
+EXPORT_SECONDS = 120.0
 
 
 class Setting(NamedTuple):
@@ -120,7 +121,7 @@ def _handrail(words: list[str], task: Task, place: Place, setting: Setting) -> O
     lock = setting.server.announce(home)
     try:
         ended = run(command, place, setting.seconds, environment, walled=False)
-        exported = _export(place, setting, environment)
+        exported = exported_events(setting.handrail, place, environment)
     finally:
         lock.release()
     attempts = attempts_of(exported, task.module)
@@ -135,17 +136,18 @@ def _end(ended: Ended, words: str) -> str:
     return f"{status}: {' '.join(words.split())[-TOLD:]}"
 
 
-def _export(place: Place, setting: Setting, environment: dict[str, str]) -> list[dict[str, Any]]:
-    """The events of the run's session."""
-    listed = run([str(setting.handrail), "sessions", "--json"], place, 60, environment, walled=False)
-    sessions = [json.loads(line) for line in listed.output.splitlines() if line.startswith("{")]
+def exported_events(handrail: Path, place: Place, environment: dict[str, str]) -> list[Event]:
+    """The events of the last session; none where there is no session."""
+    listed = run([str(handrail), "sessions", "--json"], place, EXPORT_SECONDS, environment, walled=False)
+    sessions = [json.loads(line) for line in listed.output.splitlines()]
     if not sessions:
         return []
     file = place.home / "session.jsonl"
     words = ["export", sessions[0]["id"], str(file)]
-    run([str(setting.handrail), *words], place, 60, environment, walled=False)
-    lines = file.read_text().splitlines() if file.exists() else []
-    return [json.loads(line) for line in lines if line.startswith('{"seq"')]
+    ended = run([str(handrail), *words], place, EXPORT_SECONDS, environment, walled=False)
+    if ended.status != 0:
+        raise SystemExit(f"The session could not be exported: {ended.errors}")
+    return read_export(file.read_text())
 
 
 def aider(task: Task, place: Place, setting: Setting) -> Outcome:

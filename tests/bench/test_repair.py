@@ -17,6 +17,7 @@ import pytest
 
 from bench.repair import results
 from bench.repair.events import attempts_of
+from bench.repair.harnesses import exported_events
 from bench.repair.model_server import Proxy
 from bench.repair.tasks import all_tasks
 from bench.repair.workspace import Place, Score, run, score
@@ -197,6 +198,16 @@ def test_an_answer_that_was_not_awaited_is_counted_by_its_pieces_and_hung_up_on(
     assert counted == {"prompt": 50, "fresh": 30, "out": 2}
     assert Upstream.hung_up.wait(60)
     assert proxy.tokens() == {"prompt": 0, "fresh": 0, "out": 0}
+
+
+def test_events_of_a_session_are_read_from_its_export(place: Place) -> None:
+    handrail = Path(sys.executable).with_name("handrail")
+    environment = {"HANDRAIL_HOME": str(place.home / "handrail")}
+    words = [str(handrail), "run", "--model", "scripted/missing", "hello"]
+    assert run(words, place, 60, environment, walled=False).status == 1
+    types = [event["type"] for event in exported_events(handrail, place, environment)]
+    assert types[0] == "session_started"
+    assert "turn_finished" in types
 
 
 def changed(sha256: str, path: str = "a.py") -> dict[str, Any]:
