@@ -12,7 +12,7 @@ from statistics import median
 from bench.peers import PEERS
 from bench.repair import results
 from bench.repair.harnesses import HARNESSES, Setting
-from bench.repair.model_server import model_server
+from bench.repair.model_server import computed, model_server
 from bench.repair.results import Record
 from bench.repair.tasks import Task, all_tasks
 from bench.repair.workspace import score, workspace
@@ -117,9 +117,9 @@ def run_one(name: str, task: Task, setting: Setting) -> Record:
 
 
 def _budget(task: Task, file: Path) -> int:
-    """Tokens for samples of this task: what build took, and at least what it takes on the median."""
+    """Computed tokens for samples of this task: what build took, and at least what it takes on the median."""
     took = {
-        name: record["tokens"]["prompt"] + record["tokens"]["out"]
+        name: computed(record["tokens"])
         for (harness, name), record in results.load(file).items()
         if harness == "build"
     }

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from bench.peers import FOLDER
 from bench.repair.events import Event, attempts_of, read_export
-from bench.repair.model_server import MODEL, ModelServer
+from bench.repair.model_server import MODEL, ModelServer, computed
 from bench.repair.tasks import Task
 from bench.repair.workspace import Ended, Place, run, test
 
@@ -68,8 +68,10 @@ def samples(task: Task, place: Place, setting: Setting) -> Outcome:
                 return Outcome(done=True, end=f"sample {number} passes")
             if tested.passed > most:
                 best, most = text, tested.passed
-        used = setting.server.proxy.tokens()
-        if used["prompt"] + used["out"] >= setting.tokens or time.monotonic() - began > setting.seconds:
+        if (
+            computed(setting.server.proxy.tokens()) >= setting.tokens
+            or time.monotonic() - began > setting.seconds
+        ):
             break
     (place.folder / task.module).write_text(best)
     return Outcome(done=False, end=f"none of {number} samples passes")

@@ -104,6 +104,11 @@ class Proxy:
         return {name: sum(getattr(each, name) for each in answers) for name in ("prompt", "fresh", "out")}
 
 
+def computed(tokens: dict[str, int]) -> int:
+    """Tokens that the server had to read or write; a prompt in its cache costs next to nothing."""
+    return tokens["fresh"] + tokens["out"]
+
+
 class _Forward(BaseHTTPRequestHandler):
     proxy: ClassVar[Proxy]
 

@@ -63,6 +63,7 @@ HEADS = (
     "of it hidden tests fail",
     "of it visible tests fail",
     "tokens in",
+    "of it read",
     "tokens out",
     "seconds",
     "wasted attempts",
@@ -94,8 +95,10 @@ def _row(name: str, records: list[Record]) -> tuple[str, ...]:
         str(len(done)),
         str(sum(not record["hidden"] for record in done)),
         str(sum(not record["visible"] for record in done)),
-        f"{median(record['tokens']['prompt'] for record in records):,.0f}",
-        f"{median(record['tokens']['out'] for record in records):,.0f}",
+        *(
+            f"{median(record['tokens'][name] for record in records):,.0f}"
+            for name in ("prompt", "fresh", "out")
+        ),
         f"{median(record['seconds'] for record in records):,.0f}",
         _wasted([record["attempts"] for record in records if record.get("attempts")]),
     )

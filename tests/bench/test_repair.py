@@ -247,7 +247,13 @@ def test_candidates_tell_themselves_how_they_ended() -> None:
 
 def record(harness: str, task: str, **other: Any) -> results.Record:
     usual = {"kind": "bug", "done": True, "hidden": True, "visible": True, "seconds": 2.0, "attempts": None}
-    return {"harness": harness, "task": task, "tokens": {"prompt": 10, "out": 5}, **usual, **other}
+    return {
+        "harness": harness,
+        "task": task,
+        "tokens": {"prompt": 10, "fresh": 8, "out": 5},
+        **usual,
+        **other,
+    }
 
 
 def test_a_result_that_a_kill_cut_short_is_run_again_and_later_ones_stay(tmp_path: Path) -> None:
