@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
@@ -24,9 +25,11 @@ from handrail.verification.verdict import OWN_KINDS, Progress, Verdict, verdict_
 from handrail.verification.verify import Verification
 from handrail.verification.workspace_checks import WorkspaceChecks
 from handrail.workspace.files import Workspace
-from handrail.workspace.stat_index import snapshot
+from handrail.workspace.stat_index import StatIndex, differences, snapshot
 
 BEFORE = "before the task"
+LOADED = (".py", ".ini", ".toml", ".cfg", ".pth", ".js", ".cjs", ".mjs", ".ts", ".json")
+"""Endings of files that a test run could load although they were not there when it began."""
 
 
 class ProposedFile(Value):
@@ -97,13 +100,16 @@ class ProposalChecks:
             own = [each for each in own if each.name not in self._settings.checks.skip]
             run = Verification(CheckRunner(self._machine, index), tree, checks, own, notes=notes)
             run = run._replace(localises=self._settings.checks.localise)
+            begun = await run_sync(partial(snapshot, tree.root, rules_of=workspace.root))
             verdict = await run.run(progress)
+            written = await run_sync(_written, tree, workspace.root, begun)
         known = {result.name: result for result in before}
         results = tuple(
             result if result.kind in OWN_KINDS else compare(result, known.get(result.name))
             for result in verdict.checks
         )
-        return replace(verdict, status=verdict_of(results), checks=results, base=BEFORE if before else "")
+        base = BEFORE if before else ""
+        return replace(verdict, status=verdict_of(results), checks=results, base=base, written=written)
 
     async def fixed(self, files: Sequence[ProposedFile], verdict: Verdict) -> tuple[ProposedFile, ...]:
         """The files after what code alone can correct in them; the same ones where that is nothing."""
@@ -143,6 +149,13 @@ class ProposalChecks:
 
     def _check_base(self, file: ProposedFile) -> None:
         check_base(self._machine.workspace, file)
+
+
+def _written(tree: Tree, rules_of: Path, begun: StatIndex) -> tuple[str, ...]:
+    """What was written in the tree since then, also if it has its old content and time again."""
+    found = differences(begun, snapshot(tree.root, since=begun, rules_of=rules_of))
+    loaded = [path for path in found.added if path.endswith(LOADED)]
+    return (*found.changed, *found.removed, *loaded)
 
 
 def check_base(workspace: Workspace, file: ProposedFile) -> None:

@@ -25,6 +25,7 @@ from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets, without_secrets
 from handrail.verification.check import CACHE_FOLDER, IN_FOLDER, REPORT_FOLDER, SHELL, Check, Tree
 from handrail.verification.localise.localise import Localised, SuiteRun, localise
+from handrail.verification.witness.witness import Record, Witness, doubt, witness_for
 from handrail.workspace.files import Workspace
 from handrail.workspace.stat_index import StatIndex
 
@@ -41,6 +42,10 @@ class Ran(NamedTuple):
     report: Report
     problem: str = ""
     """Why its result is unknown, whatever it says."""
+    is_watched: bool = False
+    """Whether a witness was in the run."""
+    record: Record | None = None
+    """What the witness saw."""
 
     @property
     def code(self) -> int | None:
@@ -72,7 +77,7 @@ class CheckRunner:
 
         async def run(words: tuple[str, ...], variables: Mapping[str, str]) -> Mapping[str, bytes]:
             traced = check._replace(environ={**check.environ, **variables})
-            return (await self.run(traced, words, tree)).report.files
+            return (await self._run(traced, words, tree)).report.files
 
         return await localise(issues, suite, run)
 
@@ -92,14 +97,29 @@ class CheckRunner:
             round(ran.ended.seconds, 3),
             done.reason,
             done.detail,
+            done.passed,
         )
         return checked._replace(result=result)
 
     async def run(self, check: Check, words: tuple[str, ...], tree: Tree) -> Ran:
-        """Run some words as this check runs."""
+        """Run some words as this check runs, with a witness where its tool can have one."""
+        witness = witness_for(check.tool, words, self._environ, REPORT_FOLDER)
+        if witness is None:
+            return await self._run(check, words, tree)
+        watched = check._replace(environ={**check.environ, **witness.variables})
+        ran = await self._run(watched, witness.words, tree, witness)
+        if witness.could_not_load(ran.code, ran.report.output):
+            return await self._run(check, words, tree)
+        return ran._replace(is_watched=True, record=witness.record(ran.report.files))
+
+    async def _run(
+        self, check: Check, words: tuple[str, ...], tree: Tree, witness: Witness | None = None
+    ) -> Ran:
         output, folder = CapturedOutput(), make_scratch()
         ended, reached = ProcessResult(None, timed_out=False, left_running=False, seconds=0.0), ""
         try:
+            if witness:
+                witness.place_key(folder)
             setup = self._setup(check, tree, folder)
             placed = [word.replace(REPORT_FOLDER, str(folder)) for word in words]
             if check.part:
@@ -193,8 +213,12 @@ def judge(check: Check, ran: Ran) -> Checked:
     except Unreadable as problem:
         reason = f"exit status {code}, and its report cannot be read: {problem}\n{last_words(ran.report)}"
         return _verdict(check, "unverified", reason=reason.strip())
+    if ran.record and check.tool == "unittest":  # its text does not name tests that passed
+        found = found._replace(passed=tuple(ran.record.passed))
     grave = any(issue.severity in GRAVE for issue in found.issues)
     if code == 0:
+        if ran.is_watched and not grave and (why := doubt(ran.record, len(found.passed))):
+            return _verdict(check, "unverified", found, reason=why)
         if found.tests == 0:
             return _verdict(check, "unverified", found, reason="no test ran")
         # A plugin or `|| true` can hide the exit status. What a tool only printed may be a test's own text.
@@ -213,5 +237,7 @@ def judge(check: Check, ran: Ran) -> Checked:
 def _verdict(check: Check, status: CheckStatus, found: Reading | None = None, *, reason: str = "") -> Checked:
     found = found or Reading()
     issues = sorted_issues(found.issues)
-    result = CheckResult(check.name, check.kind, status, issues, reason=reason, detail=found.detail)
+    result = CheckResult(
+        check.name, check.kind, status, issues, reason=reason, detail=found.detail, passed=found.passed
+    )
     return Checked(result, found._replace(issues=issues))

@@ -23,6 +23,9 @@ class Verdict(Value):
     notes: tuple[str, ...] = ()
     """What a reader must know: how it was confined, what was left out, why there is no base."""
     seconds: float = 0.0
+    written: tuple[str, ...] = ()
+    """Files of the tree that were changed or deleted while the checks of a proposal ran, and new files that
+    tests or their runners could have loaded."""
 
     @property
     def exit_status(self) -> int:

@@ -109,12 +109,19 @@ class Verification(NamedTuple):
         return [done[check.name] for check in checks]
 
     async def _without_flaky(self, check: Check, checked: Checked, progress: Progress) -> Checked:
-        """The result after each failing test ran once more alone; those that pass then do not count."""
+        """The result after each failing test ran once more alone; those that pass then do not count.
+
+        They must also pass when all tests run once more: one that fails there again is broken by other tests.
+        """
         failing = [issue for issue in checked.result.issues if issue.test]
         if checked.result.status != "failed" or check.alone is None or not 0 < len(failing) <= MAX_ALONE:
             return checked
         progress.started(check.name, "failing tests once more, each alone")
         flaky = {issue for issue in failing if await self._passes_alone(check, issue)}
+        if flaky:
+            progress.started(check.name, "all tests once more, because some pass alone")
+            passed = set((await self.runner.check(check, self.tree)).result.passed)
+            flaky = {issue for issue in flaky if issue.test in passed}
         issues = [
             replace(issue, origin="flaky", severity="low") if issue in flaky else issue
             for issue in checked.result.issues

@@ -96,7 +96,13 @@ async def run_baseline(work: StepContext) -> Output:
     except NoCopy as problem:
         return {"status": "unverified", "checks": [], "notes": [], "no_copy": str(problem)}
     checks = [to_dict(result) for result in verdict.checks]
-    return {"status": verdict.status, "checks": checks, "notes": list(verdict.notes), "no_copy": ""}
+    return {
+        "status": verdict.status,
+        "checks": checks,
+        "notes": list(verdict.notes),
+        "no_copy": "",
+        "written": list(verdict.written),
+    }
 
 
 def has_copy(output: Output, _outputs: Outputs) -> Verdict:
@@ -107,6 +113,11 @@ def has_copy(output: Output, _outputs: Outputs) -> Verdict:
 
 def baseline_of(outputs: Outputs) -> tuple[CheckResult, ...]:
     return convert(outputs[BASELINE]["checks"], tuple[CheckResult, ...])
+
+
+def written_before(outputs: Outputs) -> list[str]:
+    """Files that the checks write by themselves."""
+    return list(outputs[BASELINE].get("written", []))
 
 
 async def survey(work: StepContext) -> Output:

@@ -5,6 +5,8 @@
 
 import ast
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -16,30 +18,24 @@ TEST_FOLDERS = frozenset({"test", "tests", "testing", "spec", "specs", "__tests_
 TEST_NAME = re.compile(
     r"(?:test_.*|.*_test|tests?|conftest|.*[.-](?:test|spec)|.*(?:Test|Tests|Spec))\.\w+", re.ASCII
 )
-CHECK_SETTINGS = frozenset(
+SETTINGS_NAME = re.compile(
+    # Hidden files at any place, formats that only settings have, and what is named after its tool.
+    r"\..+|.+\.(?:ini|cfg|toml|pth|mk|properties|gradle|cmake|csproj|props)|.*rc(?:\.\w+)?"
+    r"|.+\.(?:conf|config|setup|workspace)\.\w+|(?:gnu)?makefile|justfile|rakefile|gemfile|cmakelists\.txt"
+    r"|setup\.py|noxfile\.py|tasks\.py|conftest\.py|(?:site|user)customize\.py|go\.(?:mod|work)|build\.rs"
+    r"|(?:package|composer|(?:ts|js|pyright|deno|biome|jest|vitest|mocha|nyc|turbo|nx|lerna)"
+    r"(?:config)?)(?:\..+)?\.jsonc?|[\w-]*(?:ci|pipelines?|codecov|coverage)\.ya?ml|jenkinsfile"
+)
+"""By class rather than one by one: a tool that is not known here reads such a file, too. In lower case."""
+METADATA_FOLDERS = (".dist-info", ".egg-info")
+"""Their entry points are loaded by test runners as plugins."""
+RUNNER_MODULES = frozenset(
     (
-        *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "pytest.ini", ".pytest.ini"),
-        *("mypy.ini", ".mypy.ini", "pyrightconfig.json", "ty.toml", "ruff.toml", ".ruff.toml", ".flake8"),
-        *(".coveragerc", "conftest.py", "sitecustomize.py", "usercustomize.py", ".pre-commit-config.yaml"),
-        *("package.json", "tsconfig.json", "jsconfig.json", ".eslintignore", ".npmrc", "biome.json"),
-        *(
-            "Makefile",
-            "makefile",
-            "GNUmakefile",
-            "justfile",
-            "Justfile",
-            "go.mod",
-            "Cargo.toml",
-            "clippy.toml",
-        ),
-        *(".gitignore", ".gitattributes", "handrail.toml", ".cargo/config.toml"),
+        *("pytest", "_pytest", "pluggy", "iniconfig", "coverage", "pytest_cov", "xdist", "hypothesis"),
+        *("nose", "nose2", "mock", "mypy", "ruff", "pyright", "tox", "nox", "handrail"),
     )
 )
-CHECK_SETTINGS_NAME = re.compile(
-    r"(?:vitest|vite|jest|karma|playwright|cypress|babel|webpack|rollup|eslint|prettier)\.(?:config|setup|workspace)\..+"
-    r"|\.eslintrc.*|\.prettierrc.*|\.mocharc.*|\.babelrc.*|tsconfig\..*\.json|.*\.pth"
-)
-SETTINGS_FOLDERS = frozenset({".github", ".gitlab", ".circleci", ".handrail", ".husky"})
+SOURCE_FOLDERS, PYTHON_ENDINGS = ("src", "lib", "python"), ("py", "pyi", "pyc", "so")
 DEPENDENCY_NAME = re.compile(
     r"requirements.*\.(?:txt|in)|constraints.*\.txt|.*\.lock|package-lock\.json|pnpm-lock\.yaml|go\.sum"
     r"|Pipfile|environment\.ya?ml|schema\.(?:sql|prisma|graphql|rb)|.*\.proto"
@@ -60,15 +56,32 @@ TRIVIAL = (None, True, False, 0, 1, -1, "", 0.0, 1.0, b"")
 
 def is_test(path: str) -> bool:
     where = PurePosixPath(path)
-    return any(part.lower() in TEST_FOLDERS for part in where.parts[:-1]) or bool(
-        TEST_NAME.fullmatch(where.name)
+    return any(part.lower() in TEST_FOLDERS for part in where.parts[:-1]) or any(
+        TEST_NAME.fullmatch(name) for name in (where.name, where.name.lower())
     )
 
 
 def is_check_setting(path: str) -> bool:
-    where = PurePosixPath(path)
-    named = where.name in CHECK_SETTINGS or bool(CHECK_SETTINGS_NAME.fullmatch(where.name))
-    return named or any(part in SETTINGS_FOLDERS for part in where.parts)
+    """Whether a tool could take its settings from the file; hidden folders hold nothing else."""
+    *folders, name = PurePosixPath(path.lower()).parts
+    return bool(SETTINGS_NAME.fullmatch(name)) or any(
+        folder.startswith(".") or folder.endswith(METADATA_FOLDERS) for folder in folders
+    )
+
+
+def shadows(path: str) -> str:
+    """The module of Python or of a test runner that a new file would take the place of; empty: none.
+
+    Only at the places that are on Python's path: the root, and folders of sources beside it.
+    """
+    *folders, name = PurePosixPath(path).parts
+    stem, _, ending = name.partition(".")
+    if folders and folders[0] in SOURCE_FOLDERS:
+        folders = folders[1:]
+    if not folders and ending not in PYTHON_ENDINGS:
+        return ""
+    module = (folders[0] if folders else stem).casefold()
+    return module if module in sys.stdlib_module_names or module in RUNNER_MODULES else ""
 
 
 def is_dependency_or_schema(path: str) -> bool:
@@ -89,6 +102,8 @@ def refusal(path: str, task: str, *, is_new: bool) -> str:
         return f"{path} is written by Handrail: give the text of the entry in `changelog`"
     if _names(task, path):
         return ""
+    if is_new and (module := shadows(path)):
+        return f"{path} would be loaded in place of Python's own or the test runner's {module}"
     if is_check_setting(path):
         return f"{path} decides what the checks do, and the task does not name it: leave it as it is"
     if is_test(path) and not (is_new and TASK_ABOUT_TESTS.search(task)):

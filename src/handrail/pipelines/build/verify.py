@@ -1,7 +1,6 @@
 """The second half of a build, part two: verification with gate G5, and applying what was verified."""
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha256
 from pathlib import Path
@@ -10,8 +9,15 @@ from anyio.to_thread import run_sync
 from msgspec import convert
 
 from handrail.engine.pipeline import Change, Failed, Output, Outputs, Passed, StepContext, Verdict
+from handrail.pipelines.build.demands import (
+    RESULTS,
+    find_demands,
+    required_issues,
+    wanted_tests,
+    written_demands,
+)
 from handrail.pipelines.build.execute import proposed_files
-from handrail.pipelines.build.plan import baseline_of, issue_words
+from handrail.pipelines.build.plan import baseline_of, issue_words, written_before
 from handrail.pipelines.build.states import APPLY, ASSEMBLE, PLAN, VERIFY
 from handrail.pipelines.call_results import call_refusal
 from handrail.protocol.errors import PathProblem
@@ -21,15 +27,6 @@ from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile,
 from handrail.verification.verdict import verdict_of
 from handrail.workspace.files import encode
 from handrail.workspace.stat_index import snapshot
-
-FIX = re.compile(
-    r"\b(?:fix\w*|bugs?|fail\w*|broken|breaks?|repair\w*|correct\w*|pass(?:es|ing)?|wrong|crash\w*|errors?"
-    r"|implement\w*|complete|stubs?|make\s+\S+\s+work)\b",
-    re.IGNORECASE,
-)
-Lines = Mapping[str, Collection[int]]
-"""{path: numbers of lines, as they were before the task}"""
-TESTS_RAN = re.compile(r"(\d+) tests?\b")
 
 
 async def verify(work: StepContext) -> Output:
@@ -46,16 +43,18 @@ async def verify(work: StepContext) -> Output:
         return _unknown(str(problem))
     old = {file.path: work.workspace.read(file.path).text for file in files if file.base}
     touched = {file.path: touched_lines(old.get(file.path, ""), file.text or "") for file in fixed}
-    required = required_issues(work.question, before, verdict.checks, touched)
-    demands = _demands(required, before, verdict.checks)
+    wanted = wanted_tests(work.question, before, touched)
+    required = required_issues(wanted, verdict.checks)
+    demands = find_demands(wanted, before, verdict.checks, files)
+    demands += written_demands(verdict.written, written_before(work.outputs))
     issues = [issue for check in verdict.checks for issue in check.issues if _counts(check, issue)]
     issues += required
-    status = "failed" if demands and verdict.status == "passed" else verdict.status
+    status = "failed" if demands else verdict.status
     last = work.outputs.get(VERIFY, {})
     own = {file["path"] for file in work.outputs[ASSEMBLE]["files"]}
     mine = {
         "files": [to_dict(file) for file in fixed if file.path in own],
-        "score": _score(issues, len(demands)),
+        "score": _score(verdict.checks, issues, len(demands)),
         "issues": [to_dict(issue) for issue in issues],
     }
     best = last.get("best")
@@ -104,55 +103,11 @@ def _counts(check: CheckResult, issue: Issue) -> bool:
     return check.status == "failed" and issue.origin in ("change", "unknown")
 
 
-def _score(issues: Sequence[Issue], demands: int) -> list[int]:
-    """Lower is better: what is demanded, then the issues by severity."""
-    return [demands, *(sum(issue.severity == severity for issue in issues) for severity in SEVERITIES)]
-
-
-def _demands(
-    required: Sequence[Issue], before: Sequence[CheckResult], after: Sequence[CheckResult]
-) -> list[str]:
-    """What the task needs although no check calls it a regression."""
-    left = [f"{issue.test or issue.path} failed before, and still fails" for issue in required]
-    known = {check.name: check for check in after}
-    for check in before:
-        then, now = _tests(check), _tests(known.get(check.name))
-        if check.kind == "tests" and then is not None and (now or 0) < then:
-            left.append(f"{check.name}: {then} tests ran before, and only {now or 0} run now")
-        if check.status in ("passed", "failed") and known.get(check.name) is None:
-            left.append(f"{check.name} ran before the task, and no longer runs")
-    return left
-
-
-def _tests(check: CheckResult | None) -> int | None:
-    found = TESTS_RAN.search(check.detail) if check else None
-    return int(found[1]) if found else None
-
-
-def required_issues(
-    task: str, before: Sequence[CheckResult], after: Sequence[CheckResult], touched: Lines
-) -> list[Issue]:
-    """Tests that failed before, still fail, and that the task is about.
-
-    A task that asks for a correction is about the failing tests that it names, else about all of them. Any
-    other task is about those that blame a line which it changes.
-    """
-    failing = [issue for check in before if check.kind == "tests" for issue in check.issues]
-    if FIX.search(task):
-        named = {issue.test for issue in failing if _is_named(task, issue)}
-        wanted = named or {issue.test for issue in failing}
-    else:
-        wanted = {
-            issue.test
-            for issue in failing
-            if any(each.line in touched.get(each.path, ()) for each in issue.suspects)
-        }
-    return [
-        issue
-        for check in after
-        for issue in check.issues
-        if check.kind == "tests" and issue.origin == "before" and issue.test in wanted
-    ]
+def _score(checks: Sequence[CheckResult], issues: Sequence[Issue], demands: int) -> list[int]:
+    """Lower is better: checks without a result, what is demanded, then the issues by severity."""
+    silent = sum(check.status not in RESULTS for check in checks)
+    counts = [sum(issue.severity == severity for issue in issues) for severity in SEVERITIES]
+    return [silent, demands, *counts]
 
 
 def touched_lines(old: str, new: str) -> set[int]:
@@ -163,13 +118,6 @@ def touched_lines(old: str, new: str) -> set[int]:
         if what != "equal":
             lines.update(range(first + 1, last + 1) if last > first else (first, first + 1))
     return lines
-
-
-def _is_named(task: str, issue: Issue) -> bool:
-    name = re.split(r"::|\.|\s", issue.test)[-1].split("[")[0]
-    return bool(name and re.search(rf"\b{re.escape(name)}\b", task)) or bool(
-        issue.path and issue.path in task
-    )
 
 
 def is_verified(output: Output, _outputs: Outputs) -> Verdict:

@@ -15,6 +15,7 @@ from handrail.tools.reports.report import (
     json_lines,
     number,
     reading,
+    test_reading,
 )
 
 GO_PLACE = re.compile(
@@ -59,6 +60,7 @@ def go_test(report: Report, kind: IssueKind) -> Reading:
     output: dict[tuple[str, str], str] = defaultdict(str)
     failed: dict[tuple[str, str], None] = {}
     built: list[str] = []
+    passed: list[str] = []
     count = 0
     for event in json_lines(report):
         action, package, test = (clean_text(event.get(name)) for name in ("Action", "Package", "Test"))
@@ -69,6 +71,8 @@ def go_test(report: Report, kind: IssueKind) -> Reading:
                 output[package, test] += str(event.get("Output") or "")
         elif action == "fail":
             failed[package, test] = None
+        elif action == "pass" and test:
+            passed.append(f"{package}.{test}")
         count += action in ("pass", "fail") and bool(test)
     # A test fails with its subtests, and a package with its tests: only the innermost is an issue.
     outer = {each for package, test in failed for each in _around(package, test)}
@@ -93,7 +97,7 @@ def go_test(report: Report, kind: IssueKind) -> Reading:
                 test=f"{package}.{test}",
             )
 
-    return reading(issues(), f"{count:,} test{'s' * (count != 1)}", count)
+    return test_reading(issues(), count, passed)
 
 
 def _expect_modules(report: Report) -> None:
@@ -139,9 +143,10 @@ def cargo(report: Report, kind: IssueKind) -> Reading:
                     test=name,
                 )
 
-    count = sum(result != "ignored" for result in results.values()) if kind == "tests" else None
-    detail = f"{count:,} test{'s' * (count != 1)}" if count is not None else ""
-    return reading(issues(), detail, count)
+    if kind != "tests":
+        return reading(issues())
+    ran = sum(result != "ignored" for result in results.values())
+    return test_reading(issues(), ran, (name for name, result in results.items() if result == "ok"))
 
 
 def _compiler_message(report: Report, kind: IssueKind, message: dict[str, object]) -> Iterator[Issue]:

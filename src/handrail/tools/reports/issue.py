@@ -53,6 +53,8 @@ class CheckResult(Value):
     """Why it is unavailable or unverified, and what to do about it."""
     detail: str = ""
     """What the tool says about a result that is no issue, such as `12 tests`."""
+    passed: tuple[str, ...] = ()
+    """The tests that passed, named as in issues; empty where the report does not name them."""
 
 
 def sorted_issues(issues: "tuple[Issue, ...] | list[Issue]") -> tuple[Issue, ...]:

@@ -15,6 +15,7 @@ from handrail.tools.reports.report import (
     load_json,
     number,
     reading,
+    test_reading,
 )
 
 TSC_LINE = re.compile(
@@ -94,19 +95,23 @@ def jest(report: Report, kind: IssueKind) -> Reading:
                 text = clean_text(file.get("message")) or "the file cannot be loaded"
                 yield Issue(kind, "critical", _told(text), path, test=path)
 
-    statuses = [test.get("status") for file in dicts(files) for test in dicts(file.get("assertionResults"))]
-    count = sum(status in ("passed", "failed") for status in statuses)
-    return reading(issues(), f"{count:,} test{'s' * (count != 1)}", count)
+    tests = [test for file in dicts(files) for test in dicts(file.get("assertionResults"))]
+    passed = [_test_name(test) for test in tests if test.get("status") == "passed"]
+    failed = sum(test.get("status") == "failed" for test in tests)
+    return test_reading(issues(), len(passed) + failed, passed)
+
+
+def _test_name(test: dict[str, object]) -> str:
+    return clean_text(test.get("fullName") or test.get("title"))
 
 
 def _failed_test(report: Report, kind: IssueKind, path: str, test: dict[str, object]) -> Issue:
     messages = test.get("failureMessages")
     text = clean_text("\n".join(map(str, messages))) if isinstance(messages, list) else ""
-    name = clean_text(test.get("fullName") or test.get("title"))
     place, line, column = stack_place(report, text, path)
     if not line and isinstance(location := test.get("location"), dict):
         line, column = number(location.get("line")), number(location.get("column"))
-    return Issue(kind, "high", _told(text) or "failed", place or path, line, column, test=name)
+    return Issue(kind, "high", _told(text) or "failed", place or path, line, column, test=_test_name(test))
 
 
 def stack_place(report: Report, text: str, path: str) -> tuple[str, int, int]:

@@ -16,7 +16,7 @@ from handrail.tools.reports.report import (
     Unreadable,
     clean_text,
     number,
-    reading,
+    test_reading,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def junit(report: Report, kind: IssueKind) -> Reading:
         raise Unreadable("it is empty")
     count = elements = depth = 0
     found: list[Issue] = []
+    passed: list[str] = []
 
     class Cases(TreeBuilder):
         """Takes each test case out of the tree as soon as it is complete."""
@@ -57,7 +58,9 @@ def junit(report: Report, kind: IssueKind) -> Reading:
             element, depth = super().end(tag), depth - 1
             if tag == "testcase":
                 count += element.find("skipped") is None
-                if len(found) <= MAX_ISSUES:
+                if not any(element.find(what) is not None for what in (*FAILURES, "skipped")):
+                    passed.append(test_name(element, report.path(element.get("file") or ""), report))
+                elif len(found) <= MAX_ISSUES:
                     found.extend(_failures(report, kind, element))
                 element.clear()
             return element
@@ -69,7 +72,8 @@ def junit(report: Report, kind: IssueKind) -> Reading:
         parser.close()
     except ParseError as error:
         raise Unreadable(f"it is not XML: {error}") from error
-    return reading(iter(found), f"{count:,} test{'s' * (count != 1)}", count)
+    failed = {issue.test for issue in found}  # one that fails at its end is written twice
+    return test_reading(iter(found), count, (name for name in passed if name not in failed))
 
 
 def _failures(report: Report, kind: IssueKind, case: "Element") -> Iterator[Issue]:

@@ -17,6 +17,7 @@ from handrail.tools.reports.report import (
     load_json,
     number,
     reading,
+    test_reading,
 )
 
 RUFF_SYNTAX = "invalid-syntax"
@@ -135,7 +136,7 @@ def unittest(report: Report, kind: IssueKind) -> Reading:
             yield Issue(kind, "high", clean_text(last or found["what"]), path, line, test=clean_text(test))
 
     count = number(ran["count"])
-    return reading(issues(), f"{count:,} test{'s' * (count != 1)}", count)
+    return test_reading(issues(), count, ())
 
 
 def last_place(report: Report, traceback: str) -> tuple[str, int]:

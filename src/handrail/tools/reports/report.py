@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -75,21 +75,29 @@ class Reading(NamedTuple):
     """How many tests ran; None: the tool does not say."""
     coverage: float | None = None
     """Percent of the code that tests run; None: nobody measured it."""
+    passed: tuple[str, ...] = ()
+    """The tests that passed, named as in issues; empty where the report does not name them."""
 
 
 Reader = Callable[[Report, IssueKind], Reading]
 """Reads a report; raises Unreadable."""
 
 
-def reading(issues: Iterator[Issue], detail: str = "", tests: int | None = None) -> Reading:
+def reading(issues: Iterator[Issue], detail: str = "") -> Reading:
     """The first issues, as many as are kept."""
     kept: list[Issue] = []
     for issue in issues:
         if len(kept) == MAX_ISSUES:
             more = f"only the first {MAX_ISSUES:,} issues are listed"
-            return Reading(tuple(kept), f"{detail}; {more}" if detail else more, tests)
+            return Reading(tuple(kept), f"{detail}; {more}" if detail else more)
         kept.append(issue)
-    return Reading(tuple(kept), detail, tests)
+    return Reading(tuple(kept), detail)
+
+
+def test_reading(issues: Iterator[Issue], ran: int, passed: Iterable[str]) -> Reading:
+    """What tests say: the failures, how many ran, and the names of those that passed."""
+    found = reading(issues, f"{ran:,} test{'s' * (ran != 1)}")
+    return found._replace(tests=ran, passed=tuple(passed))
 
 
 def clean_text(value: Any) -> str:
