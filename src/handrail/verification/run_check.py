@@ -19,7 +19,7 @@ from handrail.tools.commands.output import CapturedOutput
 from handrail.tools.process import ProcessResult, find_program
 from handrail.tools.reports.issue import CheckResult, CheckStatus, Issue, sorted_issues
 from handrail.tools.reports.plain_text import last_words
-from handrail.tools.reports.report import NO_FILES, Reading, Report, Unreadable
+from handrail.tools.reports.report import NO_FILES, Reading, Report, Unreadable, clean_text
 from handrail.tools.sandbox.protected_paths import SandboxSetup, find_risks, own_hard_links
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets, without_secrets
@@ -97,6 +97,7 @@ class CheckRunner:
             round(ran.ended.seconds, 3),
             done.reason,
             done.detail,
+            tuple(map(clean_text, ran.record.replaced)) if ran.record else (),
             done.passed,
         )
         return checked._replace(result=result)
@@ -214,7 +215,7 @@ def judge(check: Check, ran: Ran) -> Checked:
         reason = f"exit status {code}, and its report cannot be read: {problem}\n{last_words(ran.report)}"
         return _verdict(check, "unverified", reason=reason.strip())
     if ran.record and check.tool == "unittest":  # its text does not name tests that passed
-        found = found._replace(passed=tuple(ran.record.passed))
+        found = found._replace(passed=tuple(map(clean_text, ran.record.passed)))
     grave = any(issue.severity in GRAVE for issue in found.issues)
     if code == 0:
         if ran.is_watched and not grave and (why := doubt(ran.record, len(found.passed))):

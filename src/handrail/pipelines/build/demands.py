@@ -1,8 +1,8 @@
 """What a build must show beside checks that found nothing new: the tests that it is about pass, and no check
 and no test has fallen silent.
 
-That a test is in no list of failures proves nothing: it may be skipped, renamed, or gone. It must be among those
-that passed, by its name.
+That a test is in no list of failures proves nothing: it may be skipped, renamed, or gone. It must be among
+those that passed, by its name.
 """
 
 import re
@@ -79,6 +79,9 @@ def find_demands(
         elif check.kind == "tests" and now is not None:
             left += _wanted_missing(wanted, check, now)
             left += _lost(check, now, files)
+            if replaced := [name for name in now.replaced if name not in check.replaced]:
+                named = ", ".join(replaced[:MAX_NAMED])
+                left.append(f"{named}: replaced while the tests ran, which is not the code's business")
     return left
 
 
@@ -97,7 +100,7 @@ def _wanted_missing(wanted: Collection[str], before: CheckResult, now: CheckResu
 
 
 def _is_no_test(issue: Issue, passed: Collection[str]) -> bool:
-    """Whether it failed in place of tests, such as a file that cannot be loaded, so it never passes itself."""
+    """Whether it failed in place of tests, such as a file that cannot be loaded: it never passes itself."""
     if issue.severity == "critical" or issue.test == issue.path or NO_TEST.search(issue.test):
         return True
     return any(name.startswith((f"{issue.test}.", f"{issue.test}::", f"{issue.test}/")) for name in passed)

@@ -6,8 +6,7 @@
 import ast
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -20,13 +19,15 @@ TEST_NAME = re.compile(
 )
 SETTINGS_NAME = re.compile(
     # Hidden files at any place, formats that only settings have, and what is named after its tool.
-    r"\..+|.+\.(?:ini|cfg|toml|pth|mk|properties|gradle|cmake|csproj|props)|.*rc(?:\.\w+)?"
-    r"|.+\.(?:conf|config|setup|workspace)\.\w+|(?:gnu)?makefile|justfile|rakefile|gemfile|cmakelists\.txt"
-    r"|setup\.py|noxfile\.py|tasks\.py|conftest\.py|(?:site|user)customize\.py|go\.(?:mod|work)|build\.rs"
+    r"\..+|.+\.(?:ini|cfg|toml|pth|mk|properties|gradle|cmake|csproj|props)|\w*lintrc"
+    r"|(?:gnu)?makefile|justfile|rakefile|gemfile|cmakelists\.txt|setup\.py|noxfile\.py|conftest\.py"
+    r"|(?:site|user)customize\.py|go\.(?:mod|work)|build\.rs"
     r"|(?:package|composer|(?:ts|js|pyright|deno|biome|jest|vitest|mocha|nyc|turbo|nx|lerna)"
     r"(?:config)?)(?:\..+)?\.jsonc?|[\w-]*(?:ci|pipelines?|codecov|coverage)\.ya?ml|jenkinsfile"
 )
 """By class rather than one by one: a tool that is not known here reads such a file, too. In lower case."""
+TOOL_SCRIPT = re.compile(r".+\.(?:conf|config|setup|workspace)\.\w+")
+"""As tools for JavaScript have them beside the sources; among the sources it is the program's own."""
 METADATA_FOLDERS = (".dist-info", ".egg-info")
 """Their entry points are loaded by test runners as plugins."""
 RUNNER_MODULES = frozenset(
@@ -35,7 +36,7 @@ RUNNER_MODULES = frozenset(
         *("nose", "nose2", "mock", "mypy", "ruff", "pyright", "tox", "nox", "handrail"),
     )
 )
-SOURCE_FOLDERS, PYTHON_ENDINGS = ("src", "lib", "python"), ("py", "pyi", "pyc", "so")
+SOURCE_FOLDERS, PYTHON_ENDINGS = ("src", "lib", "python"), (".py", ".pyi", ".pyc", ".so")
 DEPENDENCY_NAME = re.compile(
     r"requirements.*\.(?:txt|in)|constraints.*\.txt|.*\.lock|package-lock\.json|pnpm-lock\.yaml|go\.sum"
     r"|Pipfile|environment\.ya?ml|schema\.(?:sql|prisma|graphql|rb)|.*\.proto"
@@ -48,10 +49,12 @@ TASK_ABOUT_TESTS = re.compile(
 EQUALITIES = ("assertEqual", "assertEquals", "assertIs", "assertAlmostEqual", "assertListEqual")
 ASKS_FOR_TESTS = re.compile(
     r"PYTEST_CURRENT_TEST|sys\.modules\b.*(?:pytest|unittest)|^\s*(?:import|from)\s+(?:pytest|unittest)\b"
-    r"|\bprocess\.env\.(?:JEST_WORKER_ID|VITEST)\b",
+    r"|\bprocess\.env\.(?:JEST_WORKER_ID|VITEST)\b"
+    # Who reads the frames of callers or the objects of others can read what a test expects.
+    r"|\b_getframe\b|\binspect\.(?:stack|currentframe|trace)\b|\bf_back\b|\bgc\.get_(?:objects|referrers)\b",
     re.MULTILINE,
 )
-TRIVIAL = (None, True, False, 0, 1, -1, "", 0.0, 1.0, b"")
+TRIVIAL = frozenset(map(repr, (None, True, False, 0, 1, -1, "", 0.0, 1.0, b"")))
 
 
 def is_test(path: str) -> bool:
@@ -64,7 +67,10 @@ def is_test(path: str) -> bool:
 def is_check_setting(path: str) -> bool:
     """Whether a tool could take its settings from the file; hidden folders hold nothing else."""
     *folders, name = PurePosixPath(path.lower()).parts
-    return bool(SETTINGS_NAME.fullmatch(name)) or any(
+    named = SETTINGS_NAME.fullmatch(name)
+    if not set(SOURCE_FOLDERS).intersection(folders):
+        named = named or TOOL_SCRIPT.fullmatch(name)
+    return bool(named) or any(
         folder.startswith(".") or folder.endswith(METADATA_FOLDERS) for folder in folders
     )
 
@@ -74,13 +80,11 @@ def shadows(path: str) -> str:
 
     Only at the places that are on Python's path: the root, and folders of sources beside it.
     """
-    *folders, name = PurePosixPath(path).parts
-    stem, _, ending = name.partition(".")
-    if folders and folders[0] in SOURCE_FOLDERS:
-        folders = folders[1:]
-    if not folders and ending not in PYTHON_ENDINGS:
+    parts = PurePosixPath(path).parts
+    parts = parts[1:] if parts[0] in SOURCE_FOLDERS and len(parts) > 1 else parts
+    if not path.endswith(PYTHON_ENDINGS):
         return ""
-    module = (folders[0] if folders else stem).casefold()
+    module = parts[0].partition(".")[0].casefold()
     return module if module in sys.stdlib_module_names or module in RUNNER_MODULES else ""
 
 
@@ -100,7 +104,7 @@ def refusal(path: str, task: str, *, is_new: bool) -> str:
         return f"{path} is protected"
     if is_changelog(path):
         return f"{path} is written by Handrail: give the text of the entry in `changelog`"
-    if _names(task, path):
+    if names(task, path):
         return ""
     if is_new and (module := shadows(path)):
         return f"{path} would be loaded in place of Python's own or the test runner's {module}"
@@ -111,7 +115,7 @@ def refusal(path: str, task: str, *, is_new: bool) -> str:
     return ""
 
 
-def _names(task: str, path: str) -> bool:
+def names(task: str, path: str) -> bool:
     return bool(re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", task))
 
 
@@ -138,114 +142,162 @@ class SpecialCase(NamedTuple):
 def special_cases(
     path: str, old: str, new: str, tests: Iterable[str], most: int = 5
 ) -> Sequence[SpecialCase]:
-    """New branches of Python code that answer the input of a test with the result that it expects."""
+    """New branches and tables of Python code that answer the input of a test with what it expects."""
     known = _expected(tests)
     if not path.endswith(".py") or not known:
         return ()
-    before = {(name, case) for name, case, _ in _branches(old)}
+    before = {(each.function, each.case) for each in _answers(_parsed(old))}
     found = []
-    for name, case, line in _branches(new):
-        trivial = len(case) <= 2 and all(_is_trivial(value) for value in case)
-        expected = case in known.get(name, ()) or case in known.get(ANY_FUNCTION, ())
-        if (name, case) not in before and not trivial and expected:
-            found.append(SpecialCase(path, line, name))
+    for each in _answers(_parsed(new)):
+        cases = known.get(each.function, frozenset()) | known.get(ANY_FUNCTION, frozenset())
+        if each.in_table:
+            cases = frozenset().union(*known.values())
+        if each.case in cases and (each.function, each.case) not in before and not _is_trivial(each.case):
+            found.append(SpecialCase(path, each.line, each.function or "a table"))
     return found[:most]
 
 
-Case = tuple[str, ...]
-"""The arguments and the result, each as source."""
+class Case(NamedTuple):
+    """Arguments and their result, each as source; the arguments are sorted, as their names are not known."""
+
+    given: tuple[str, ...]
+    result: str
 
 
-def _is_trivial(source: str) -> bool:
-    try:
-        value = ast.literal_eval(source)
-    except (ValueError, SyntaxError):
-        return False
-    return any(value is each or (type(value) is type(each) and value == each) for each in TRIVIAL)
+class Answer(NamedTuple):
+    """Code that answers certain constants with another."""
+
+    function: str
+    case: Case
+    line: int
+    in_table: bool = False
+
+
+def _case(given: Iterable[ast.expr], result: ast.expr) -> Case | None:
+    """None where something is not constant."""
+    inputs = [_source(each) for each in given]
+    answer = _source(result)
+    return Case(tuple(sorted(inputs)), answer) if inputs and all(inputs) and answer else None
+
+
+def _is_trivial(case: Case) -> bool:
+    sources = (*case.given, case.result)
+    return len(sources) <= 2 and all(source in TRIVIAL for source in sources)
 
 
 ANY_FUNCTION = ""
 """Cases of a test with parameters: they name no function."""
 
 
-def _expected(tests: Iterable[str]) -> dict[str, set[Case]]:
+def _expected(tests: Iterable[str]) -> dict[str, frozenset[Case]]:
     """What tests expect for constant arguments, by the function's name."""
     found: dict[str, set[Case]] = {}
+
+    def add(name: str, case: Case | None) -> None:
+        if case:
+            found.setdefault(name, set()).add(case)
+
     for text in tests:
+        calls: dict[str, ast.expr] = {}  # by the name that holds the result
         for node in ast.walk(_parsed(text)):
             match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+                    calls[name] = call
                 case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
-                    _add_case(found, left, right)
+                    add(*_called(left, right, calls))
+                    add(*_called(right, left, calls))
                 case ast.Call(func=ast.Attribute(attr=name), args=[left, right, *_]) if name in EQUALITIES:
-                    _add_case(found, left, right)
+                    add(*_called(left, right, calls))
+                    add(*_called(right, left, calls))
                 case ast.FunctionDef(decorator_list=decorators):
                     for each in (inner for one in decorators for inner in ast.walk(one)):
-                        if isinstance(each, ast.Tuple) and len(each.elts) > 1 and _is_constant(each):
-                            case = tuple(map(ast.unparse, each.elts))
-                            found.setdefault(ANY_FUNCTION, set()).add(case)
-    return found
+                        if isinstance(each, ast.Tuple | ast.List) and len(each.elts) > 1:
+                            add(ANY_FUNCTION, _case(_flat(each.elts[:-1]), each.elts[-1]))
+    return {name: frozenset(cases) for name, cases in found.items()}
 
 
-def _add_case(found: dict[str, set[Case]], left: ast.expr, right: ast.expr) -> None:
-    for call, result in ((left, right), (right, left)):
-        if isinstance(call, ast.Call) and _is_constant(result) and not call.keywords:
-            name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-            name = call.func.id if isinstance(call.func, ast.Name) else name
-            if name and all(map(_is_constant, call.args)):
-                found.setdefault(name, set()).add((*map(ast.unparse, call.args), ast.unparse(result)))
+def _called(call: ast.expr, result: ast.expr, calls: Mapping[str, ast.expr]) -> tuple[str, Case | None]:
+    call = calls.get(call.id, call) if isinstance(call, ast.Name) else call
+    match call:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=given, keywords=keywords):
+            return name, _case([*given, *(each.value for each in keywords)], result)
+    return "", None
 
 
-def _branches(text: str) -> Iterator[tuple[str, Case, int]]:
-    """Branches that compare the arguments with constants and return a constant."""
-    for function in ast.walk(_parsed(text)):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        names = [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
-        for node in ast.walk(function):
-            if isinstance(node, ast.Dict):
-                yield from ((function.name, case, node.lineno) for case in _table_rows(node))
-            match node:
-                case ast.If(test=test, body=[ast.Return(value=ast.expr() as result), *_]):
-                    pass
-                case ast.IfExp(test=test, body=result):
-                    pass
-                case _:
-                    continue
-            given = dict(_compared(test))
-            if given and _is_constant(result):
-                values = [given[name] for name in names if name in given]
-                yield function.name, (*values, ast.unparse(result)), node.lineno
+def _answers(tree: ast.Module) -> Iterator[Answer]:
+    """Branches that compare with constants and give a constant, and tables with such rows."""
+    owners = {
+        inner: function.name
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for inner in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        found: Case | None = None
+        match node:
+            case ast.If(test=test, body=[ast.Return(value=ast.expr() as result), *_]):
+                found = _case(_compared(test), result)
+            case ast.If(test=test, body=[ast.Assign(value=result), *_]):
+                found = _case(_compared(test), result)
+            case ast.IfExp(test=test, body=result):
+                found = _case(_compared(test), result)
+            case ast.match_case(pattern=pattern, body=[ast.Return(value=ast.expr() as result), *_]):
+                found = _case(_matched(pattern), result)
+            case ast.match_case(pattern=pattern, body=[ast.Assign(value=result), *_]):
+                found = _case(_matched(pattern), result)
+            case ast.Dict(keys=keys, values=values):
+                rows = [_case(_flat([key]), value) for key, value in zip(keys, values, strict=True) if key]
+                yield from _table(owners.get(node, ""), rows, node.lineno)
+            case ast.Tuple(elts=elts) | ast.List(elts=elts) if elts:
+                pairs = [each.elts for each in elts if isinstance(each, ast.Tuple | ast.List) and each.elts]
+                rows = [_case(_flat(pair[:-1]), pair[-1]) for pair in pairs if len(pairs) == len(elts)]
+                yield from _table(owners.get(node, ""), rows, node.lineno)
+        if found:
+            line = getattr(node, "lineno", 0) or getattr(getattr(node, "pattern", node), "lineno", 0)
+            yield Answer(owners.get(node, ""), found, line)
 
 
-def _table_rows(table: ast.Dict) -> Iterator[Case]:
-    """The rows of a table that answers by looking up its arguments."""
-    for key, value in zip(table.keys, table.values, strict=True):
-        if key is not None and _is_constant(key) and _is_constant(value):
-            given = key.elts if isinstance(key, ast.Tuple) else [key]
-            yield (*map(ast.unparse, given), ast.unparse(value))
+LARGE_TABLE = 6
+"""Rows of a table that is taken for knowledge of the program, such as the letters of Roman numerals."""
 
 
-def _compared(test: ast.expr) -> Iterator[tuple[str, str]]:
-    """Names and the constants that they are compared with."""
+def _table(function: str, rows: Sequence[Case | None], line: int) -> Iterator[Answer]:
+    if len(rows) < LARGE_TABLE:
+        yield from (Answer(function, row, line, in_table=True) for row in rows if row)
+
+
+def _flat(nodes: Iterable[ast.expr]) -> list[ast.expr]:
+    """The parts of tuples in place of them: several arguments are one key."""
+    return [part for node in nodes for part in (node.elts if isinstance(node, ast.Tuple) else [node])]
+
+
+def _compared(test: ast.expr) -> list[ast.expr]:
+    """The constants that names are compared with."""
     match test:
         case ast.BoolOp(op=ast.And(), values=values):
-            for each in values:
-                yield from _compared(each)
+            return [each for value in values for each in _compared(value)]
         case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
-            lefts = left.elts if isinstance(left, ast.Tuple) else [left]
-            rights = right.elts if isinstance(right, ast.Tuple) and isinstance(left, ast.Tuple) else [right]
-            for one, other in zip(lefts, rights, strict=False):
-                name, value = (one, other) if isinstance(one, ast.Name) else (other, one)
-                if isinstance(name, ast.Name) and _is_constant(value):
-                    yield name.id, ast.unparse(value)
+            return [each for each in _flat([left, right]) if _source(each)]
+    return []
 
 
-def _is_constant(node: ast.expr) -> bool:
+def _matched(pattern: ast.pattern) -> list[ast.expr]:
+    match pattern:
+        case ast.MatchValue(value=value):
+            return [value]
+        case ast.MatchSingleton(value=value):
+            return [ast.Constant(value)]
+        case ast.MatchSequence(patterns=patterns):
+            return [each for one in patterns for each in _matched(one)]
+    return []
+
+
+def _source(node: ast.expr) -> str:
+    """A constant as source that is the same for all ways to write it; empty for anything else."""
     try:
-        ast.literal_eval(node)
+        return repr(ast.literal_eval(node))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return False
-    return True
+        return ""
 
 
 def _parsed(text: str) -> ast.Module:

@@ -16,6 +16,7 @@ from handrail.pipelines.build.demands import (
     wanted_tests,
     written_demands,
 )
+from handrail.pipelines.build.evasions import find_evasions
 from handrail.pipelines.build.execute import proposed_files
 from handrail.pipelines.build.plan import baseline_of, issue_words, written_before
 from handrail.pipelines.build.states import APPLY, ASSEMBLE, PLAN, VERIFY
@@ -46,6 +47,7 @@ async def verify(work: StepContext) -> Output:
     wanted = wanted_tests(work.question, before, touched)
     required = required_issues(wanted, verdict.checks)
     demands = find_demands(wanted, before, verdict.checks, files)
+    demands += await run_sync(lambda: list(find_evasions(work.workspace, work.question, files)))
     demands += written_demands(verdict.written, written_before(work.outputs))
     issues = [issue for check in verdict.checks for issue in check.issues if _counts(check, issue)]
     issues += required
@@ -148,7 +150,7 @@ def other_files(root: Path, proposed: Collection[str]) -> str:
     """A hash of what is known about all files but the proposed ones: another one means another tree."""
     found = snapshot(root).files
     told = [
-        f"{path}\0{each.size}\0{each.mtime_ns}\0{each.mode}"
+        f"{path}\0{each.size}\0{each.mtime_ns}\0{each.ctime_ns}\0{each.mode}"
         for path, each in sorted(found.items())
         if path not in proposed
     ]

@@ -53,6 +53,8 @@ class CheckResult(Value):
     """Why it is unavailable or unverified, and what to do about it."""
     detail: str = ""
     """What the tool says about a result that is no issue, such as `12 tests`."""
+    replaced: tuple[str, ...] = ()
+    """Functions of the test runner that were replaced while the tests ran, as some of its plugins do too."""
     passed: tuple[str, ...] = ()
     """The tests that passed, named as in issues; empty where the report does not name them."""
 

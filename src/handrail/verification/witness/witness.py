@@ -37,6 +37,8 @@ class Record(msgspec.Struct):
     failed: list[str]
     undetected: list[str]
     """Ways to fail that were not reported as failures."""
+    replaced: list[str]
+    """Functions of the test runner that are not those that were there at the beginning."""
 
 
 class Witness(NamedTuple):
@@ -47,7 +49,7 @@ class Witness(NamedTuple):
     key: str
 
     def place_key(self, folder: Path) -> None:
-        """Into the folder of the report; the injected program removes it before any code of the project runs."""
+        """Into the folder of the report; the injected program removes it before code of the project runs."""
         (folder / KEY_FILE).write_text(self.key)
 
     def record(self, files: Mapping[str, bytes]) -> Record | None:

@@ -14,11 +14,14 @@ from _pytest.runner import runtestprotocol
 from handrail_witness import Witness, ways_to_fail  # type: ignore[import-not-found]
 
 WITNESS = Witness()
+SHARED = "handrail_witness"
 
 
 class Observer:
     def __init__(self) -> None:
         self._outcomes: dict[tuple[str, str], str] = {}
+        self._undetected: list[str] = []
+        self._replaced: list[str] = []
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
@@ -37,13 +40,23 @@ class Observer:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: Any) -> None:
+        outcomes = dict(self._outcomes)  # before the tests below, which fail
+        self._undetected += undetected(session)
+        self._replaced += WITNESS.replaced()
         if hasattr(session.config, "workerinput"):
+            session.config.workeroutput[SHARED] = [self._undetected, self._replaced]
             return
-        outcomes = dict(self._outcomes)
         failed = [name for (name, _), outcome in outcomes.items() if outcome == "failed"]
         called = [name for (name, when), outcome in outcomes.items() if (when, outcome) == ("call", "passed")]
         passed = [name for name in called if name not in set(failed)]
-        WITNESS.write(passed, failed, list(undetected(session)))
+        WITNESS.write(passed, failed, self._undetected, self._replaced)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what was seen in another process (pytest-xdist)."""
+        found, replaced = getattr(node, "workeroutput", {}).get(SHARED, [[], []])
+        self._undetected += found
+        self._replaced += [name for name in replaced if name not in self._replaced]
 
 
 def undetected(session: Any) -> Any:
@@ -60,7 +73,7 @@ def undetected(session: Any) -> Any:
 
 
 def not_raised() -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ZeroDivisionError):
         pass
 
 

@@ -41,7 +41,7 @@ def main() -> None:
     )
     failed = [test.id() for each in results for test, _ in (*each.failures, *each.errors)]
     passed = [name for each in results for name in each.passed if name not in set(failed)]
-    witness.write(passed, failed, list(undetected()))
+    witness.write(passed, failed, list(undetected()), witness.replaced())
     nothing_ran = 5 if sys.version_info >= (3, 12) else 0
     ran = any(each.testsRun or each.skipped for each in results)
     sys.exit(0 if ran and program.result.wasSuccessful() else 1 if ran else nothing_ran)
