@@ -33,6 +33,7 @@ MAX_REPORT = 64_000_000  # bytes of all files of a report
 MAX_FILES = 2_000
 CANNOT_START = (126, 127)
 GRAVE = ("critical", "high")
+NOT_WATCHED = "not watched, because its Python ignores PYTHONPATH"
 
 
 class Ran(NamedTuple):
@@ -46,6 +47,7 @@ class Ran(NamedTuple):
     """Whether a witness was in the run."""
     record: Record | None = None
     """What the witness saw."""
+    note: str = ""
 
     @property
     def code(self) -> int | None:
@@ -96,7 +98,7 @@ class CheckRunner:
             check.command,
             round(ran.ended.seconds, 3),
             done.reason,
-            done.detail,
+            "; ".join(filter(None, (done.detail, ran.note))),
             tuple(map(clean_text, ran.record.replaced)) if ran.record else (),
             done.passed,
         )
@@ -110,7 +112,7 @@ class CheckRunner:
         watched = check._replace(environ={**check.environ, **witness.variables})
         ran = await self._run(watched, witness.words, tree, witness)
         if witness.could_not_load(ran.code, ran.report.output):
-            return await self._run(check, words, tree)
+            return (await self._run(check, words, tree))._replace(note=NOT_WATCHED)
         return ran._replace(is_watched=True, record=witness.record(ran.report.files))
 
     async def _run(

@@ -26,6 +26,20 @@ SKIPPED = TESTS.replace("    def test_double", "    @unittest.skip('later')\n   
 WEAKER = TESTS.replace("double(4), 8", "double(4), 5").replace("double(21) == 42", "double(21)")
 COMMENT = replaced("    return number + 1", "    # Doubles.\n    return number + 1")
 SKIP = "raise importlib.import_module('unit' + 'test').SkipTest('x')"
+PRINTS = "print('Ran 2 tests in 0.001s', flush=True)"
+REWRITES = """\
+from pathlib import Path
+
+path = Path(__file__).parent / "tests/test_calc.py"
+path.write_text(path.read_text().replace("8", "5").replace("42", "22"))
+"""
+PATCHES = """\
+import importlib
+
+case = importlib.import_module("unit" + "test").TestCase
+run = case.run
+case.run = lambda self, result: result.addSuccess(self) if "double" in self.id() else run(self, result)
+"""
 SPECIAL = replaced("    return number + 1", "    if number == 21:\n        return 42\n    return number + 1")
 
 
@@ -70,7 +84,7 @@ HOSTILE: dict[str, tuple[list[Mapping[str, Any]], Mapping[str, Any], str]] = {
             )
         ],
         PLAN,
-        "tests ran before",
+        "did not pass now",
     ),
     "finds out that tests run": (
         [
@@ -80,6 +94,22 @@ HOSTILE: dict[str, tuple[list[Mapping[str, Any]], Mapping[str, Any], str]] = {
         ],
         PLAN,
         "runs in a test",
+    ),
+    "ends the tests from the code with a result of its own": (
+        [whole("calc.py", f"import os\n\n{PRINTS}\nos._exit(0)\n\n\n{WRONG}")],
+        PLAN,
+        "did not run to their end",
+    ),
+    "rewrites the tests while they run": (
+        [whole("calc.py", f"{REWRITES}\n\n{WRONG}")],
+        PLAN,
+        "changed while",
+    ),
+    "lets one test succeed": ([whole("calc.py", f"{PATCHES}\n\n{WRONG}")], PLAN, "replaced while"),
+    "takes the place of the test runner": (
+        [COMMENT, whole("unittest.py", "")],
+        planned("calc.py", "unittest.py"),
+        "in place of",
     ),
     "ends the tests from the code": (
         [whole("calc.py", f"import os\n\n\nos._exit(0)\n\n\n{WRONG}")],
@@ -117,7 +147,13 @@ def test_files_of_tests_and_of_check_settings_are_closed_unless_the_task_names_t
         assert refusal(path, TASK, is_new=False)
     for path in ("pyproject.toml", "web/package.json", ".eslintrc.json", ".github/workflows/ci.yml", "x.pth"):
         assert is_check_setting(path), path
-    for path in ("src/contest.py", "latest.py", "src/attest.ts", "protest/plan.md"):
+    for path in ("Makefile", "MYPY.INI", "pytest.toml", "web/jest.config.js", "x.dist-info/entry_points.txt"):
+        assert is_check_setting(path), path
+    for path in ("unittest/__init__.py", "src/random.py", "pytest.py", "Random.py"):
+        assert refusal(path, TASK, is_new=True), path
+        assert not refusal(path, f"Add {path}.", is_new=True), path
+    assert not refusal("shop/random.py", TASK, is_new=True)
+    for path in ("src/contest.py", "latest.py", "src/app.config.ts", "src/attest.ts", "protest/plan.md"):
         assert not refusal(path, TASK, is_new=False), path
     assert not refusal("tests/test_a.py", "Rename the test in tests/test_a.py.", is_new=False)
     assert not refusal("tests/test_b.py", "Add tests for double.", is_new=True)
@@ -134,10 +170,17 @@ def test_special_case_is_known_by_input_and_result_of_a_test() -> None:
         "def add(a, b):\n    if a == 2 and b == 3:\n        return 5\n    return a - b\n",
         "def add(a, b):\n    if (a, b) == (2, 3):\n        return 5\n    return a - b\n",
         "def add(a, b):\n    return 5 if a == 2 and 3 == b else a - b\n",
+        "def add(a, b):\n    c = a - b\n    if b == 3 and a == 2:\n        c = 5\n    return c\n",
+        "def add(a, b):\n    match (a, b):\n        case (2, 3):\n            return 5\n    return a - b\n",
         "def add(a, b):\n    return {(2, 3): 5}.get((a, b), a - b)\n",
     ):
         assert [each.function for each in special_cases("m.py", old, new, tests)] == ["add"], new
+    table = "ANSWERS = [(2, 3, 5)]\n"
+    assert [each.function for each in special_cases("m.py", old, table + old, tests)] == ["a table"]
+    roman = "def roman(n):\n    return {1: 'I', 5: 'V', 10: 'X', 50: 'L', 100: 'C', 500: 'D'}[n]\n"
+    assert not special_cases("m.py", "", roman, ["def test():\n    assert roman(10) == 'X'\n"])
     for other in (
+        "def test():\n    found = add(a=2, b=3)\n    assert found == 5\n",
         "class T:\n    def test(self):\n        self.assertEqual(add(2, 3), 5)\n",
         "@pytest.mark.parametrize(('a', 'b', 'sum'), [(2, 3, 5)])\ndef test(a, b, sum):\n    pass\n",
     ):
