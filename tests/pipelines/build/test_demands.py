@@ -1,5 +1,6 @@
 """What a build must show by the names of tests, and what new code may not do to look right."""
 
+import os
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from handrail.pipelines.build.demands import find_demands, wanted_tests, written_demands
 from handrail.pipelines.build.evasions import find_evasions
+from handrail.pipelines.build.verify import other_files
 from handrail.tools.reports.issue import CheckResult, CheckStatus, Issue
 from handrail.verification.proposed import ProposedFile
 from handrail.workspace.files import Workspace
@@ -115,3 +117,12 @@ def test_silencing_comment_that_was_there_or_is_asked_for_is_allowed(tmp_path: P
     )
     asked = [ProposedFile("a.py", "import os  # noqa\n")]
     assert not list(find_evasions(workspace, "Add a.py with a noqa for os.", asked))
+
+
+@pytest.mark.promise("BUILD-3")
+def test_edit_that_keeps_size_and_time_is_another_tree(tmp_path: Path) -> None:
+    file = write(tmp_path, {"other.py": "x = 1\n"}) / "other.py"
+    before, tree = file.stat(), other_files(tmp_path, ["calc.py"])
+    file.write_text("x = 2\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert other_files(tmp_path, ["calc.py"]) != tree

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from handrail.storage.scratch import put_into_scratch
+
 INJECTED = Path(__file__).parent / "injected"
 PLUGIN, RUNNER = "handrail_witness_pytest", "handrail_witness_unittest.py"
 KEY_FILE, RECORD_FILE = "witness-key", "witness"
@@ -50,7 +52,7 @@ class Witness(NamedTuple):
 
     def place_key(self, folder: Path) -> None:
         """Into the folder of the report; the injected program removes it before code of the project runs."""
-        (folder / KEY_FILE).write_text(self.key)
+        put_into_scratch(folder, KEY_FILE, self.key.encode(), 0o600)
 
     def record(self, files: Mapping[str, bytes]) -> Record | None:
         """What was seen; None if the run did not reach its end."""
