@@ -111,7 +111,7 @@ class CheckRunner:
             return await self._run(check, words, tree)
         watched = check._replace(environ={**check.environ, **witness.variables})
         ran = await self._run(watched, witness.words, tree, witness)
-        if witness.could_not_load(ran.code, ran.report.output):
+        if witness.was_never_loaded(ran.code, ran.report.files):
             return (await self._run(check, words, tree))._replace(note=NOT_WATCHED)
         return ran._replace(is_watched=True, record=witness.record(ran.report.files))
 

@@ -62,9 +62,12 @@ class Witness(NamedTuple):
             return None
         return found if secrets.compare_digest(found.key.encode(), self.key.encode()) else None
 
-    def could_not_load(self, code: int | None, output: bytes) -> bool:
-        """Whether this interpreter ignores PYTHONPATH, so that pytest did not find the plugin."""
-        return code == PYTEST_USAGE and f"No module named '{PLUGIN}'".encode() in output
+    def was_never_loaded(self, code: int | None, files: Mapping[str, bytes]) -> bool:
+        """Whether pytest did not find the plugin, because its interpreter ignores PYTHONPATH.
+
+        Its key is still there then. No output is asked: code of the project could print it.
+        """
+        return code == PYTEST_USAGE and files.get(KEY_FILE) == self.key.encode()
 
 
 PYTEST_USAGE = 4
