@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from handrail.protocol.values import to_json
 
@@ -33,8 +33,10 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # The same examples in every run: what fails was changed. HYPOTHESIS_PROFILE=new looks for new ones.
-    settings.register_profile("same", derandomize=True)
-    settings.register_profile("new", derandomize=False)
+    # No example is judged by its time: a busy machine is no fault of ours.
+    untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("same", untimed, derandomize=True)
+    settings.register_profile("new", untimed, derandomize=False)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
     if given := getattr(config, "workerinput", None):
         from tests.tools.sandbox.machine import told
