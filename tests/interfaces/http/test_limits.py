@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio
 import pytest
 
 from handrail.interfaces.http import connection, endpoint
+from handrail.interfaces.http.api.table import ENDPOINTS
+from handrail.interfaces.http.endpoint import EVENT_STREAM, PARAMETER
+from handrail.interfaces.web.places import PLACE_PAGES
 from tests.interfaces.http.serving import DEADLINE, TOKEN, Served, serving
 
 pytestmark = pytest.mark.anyio
@@ -126,3 +130,26 @@ async def test_unknown_paths_and_methods_say_so_in_json(tmp_path: Path) -> None:
         assert response.status_code == 405
         assert set(response.headers["allow"].split(", ")) == {"GET", "POST"}
         assert (await served.client.head("/api/sessions")).status_code == 405
+
+
+HOSTILE = ("../../etc/passwd", "\0", "9" * 25, "-1", "²", "' OR 1=1 --", "<b>", "a" * 3_000)
+
+
+async def test_no_id_and_no_number_of_a_request_ends_in_a_bug(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        known = {"session": await served.session(), "workspace": "workspace"}
+        paths = [(each.method, f"/api{each.path}") for each in ENDPOINTS if each.returns != EVENT_STREAM]
+        paths += [("GET", f"/w/{{workspace}}{path}") for path in PLACE_PAGES]
+        for method, path in paths:
+            names = PARAMETER.findall(path)
+            for asked in names:
+                for wrong in HOSTILE:
+                    given = {name: known.get(name, "x") for name in names} | {asked: quote(wrong, safe="")}
+                    response = await served.client.request(method, path.format(**given))
+                    assert 400 <= response.status_code < 500, (method, path, given)
+        for path in PLACE_PAGES:
+            if "{" not in path:
+                for name in ("session", "path", "status", "number", "start"):
+                    for wrong in HOSTILE:
+                        response = await served.client.get(f"/w/workspace{path}", params={name: wrong})
+                        assert response.status_code < 500, (path, name, wrong)

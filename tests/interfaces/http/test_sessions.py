@@ -122,3 +122,21 @@ async def test_todo_is_completed_by_the_user(tmp_path: Path) -> None:
         path = f"/sessions/{session}/todos/{found[1]['id']}/complete"
         assert [each["done"] for each in (await served.post(path))["todos"]] == [False, True]
         await served.post(f"/sessions/{session}/todos/none/complete", status=404)
+
+
+async def test_place_after_the_last_event_is_an_empty_page_and_not_damage(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        session = await served.session()
+        last = (await served.get(f"/sessions/{session}/log"))["last"]
+        for after in (last, last + 1, 2**53 - 1, 2**53):
+            page = await served.get(f"/sessions/{session}/log", after=str(after), limit="200")
+            assert page == {"events": [], "last": last}, after
+        await served.get(f"/sessions/{session}/log", 400, after=str(2**53 + 1))
+        await served.get(f"/sessions/{session}/events", 409, after=str(2**53))
+        pages = f"/w/workspace/s/{session}"
+        for path in ("part/run?start={}", "earlier?before={}"):
+            response = await served.client.get(f"{pages}/{path.format(10**15 - 1)}")
+            assert response.status_code == 200, path
+        for path in ("feed?after={}", "feed?start={}"):
+            response = await served.client.get(f"{pages}/{path.format(10**15 - 1)}")
+            assert response.status_code == 404, path

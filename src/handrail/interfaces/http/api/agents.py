@@ -13,6 +13,7 @@ from handrail.protocol.values import Value
 
 if TYPE_CHECKING:
     from handrail.app.agents import Agent, Agents, PastRun
+    from handrail.app.app import App
 
 MAX_RUNS = 200
 
@@ -147,14 +148,19 @@ async def list_runs(call: Call, query: RunQuery) -> RunList:
     return RunList(tuple(map(_run_info, wanted[:MAX_RUNS])))
 
 
-async def show_run(call: Call) -> RunDetail:
-    """One run with its events."""
+async def find_run(app: "App", run_id: str) -> "PastRun":
+    """The run of this id. Raises ApiError where there is none."""
     from handrail.app.agents import find_runs
 
-    wanted = call.names["run"]
-    found = next((run for run in await call.app.query(find_runs) if run.run_id == wanted), None)
+    found = next((run for run in await app.query(find_runs) if run.run_id == run_id), None)
     if found is None:
-        raise not_found(f"There is no run {wanted!r}.", "GET runs lists them.")
+        raise not_found(f"There is no run {run_id!r}.", "GET runs lists them.")
+    return found
+
+
+async def show_run(call: Call) -> RunDetail:
+    """One run with its events."""
+    found = await find_run(call.app, call.names["run"])
     events = tuple(RecordedEvent(one.seq, one.at, one.event) for one in found.events)
     return RunDetail(_run_info(found), events)
 

@@ -99,7 +99,10 @@ class BackgroundOutput(Value):
 
 async def read_background(call: Call) -> BackgroundOutput:
     """What a command in the background has written."""
-    text = background_output(call.app, call.session_id, call.names["command"], OUTPUT_CHARS)
+    wanted = call.names["command"]
+    text = background_output(call.app, call.session_id, wanted, OUTPUT_CHARS)
+    if not text and wanted not in call.app.state(call.session_id).background.running:
+        raise not_found(f"No command {wanted!r} runs in the background.", "GET the session lists them.")
     return BackgroundOutput(text)
 
 

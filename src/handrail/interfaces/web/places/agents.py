@@ -8,6 +8,7 @@ from handrail.app.agents import Agents, PastRun, find_runs
 from handrail.app.app import App
 from handrail.interfaces.cli.render.agent_lines import run_details
 from handrail.interfaces.cli.render.styles import format_age, format_usd, one_line, shorten
+from handrail.interfaces.http.api.agents import find_run
 from handrail.interfaces.web.conversation.blocks import button, dot
 from handrail.interfaces.web.frame import place
 from handrail.interfaces.web.html import Html, h, join
@@ -81,8 +82,7 @@ def _run_row(call: PageCall, run: PastRun) -> Html:
 
 
 async def run_page(call: PageCall) -> Response:
-    wanted = call.request.path_params["run"]
-    run = (await call.app.query(lambda app: find_runs(app, wanted)))[0]
+    run = await find_run(call.app, call.request.path_params["run"])
     base = f"/w/{call.workspace.name}"
     report = next((one.event.text for one in reversed(run.events) if isinstance(one.event, RunCompleted)), "")
     lines = "\n".join(run_details(run))
