@@ -1,5 +1,5 @@
-"""The real small model is here as it is for the tests of its own room."""
+"""The real small models are here as they are for the tests of their own room."""
 
-from tests.models.embedded.conftest import models, smollm2
+from tests.models.embedded.conftest import alone, models, qwen, smollm2
 
-__all__ = ["models", "smollm2"]
+__all__ = ["alone", "models", "qwen", "smollm2"]

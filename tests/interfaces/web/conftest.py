@@ -14,6 +14,9 @@ from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwrig
 
 from tests.interfaces.web.browser import CHROMIUM_FLAGS, find_chromium
 from tests.interfaces.web.site import Site
+from tests.models.embedded.conftest import alone, qwen
+
+__all__ = ["alone", "qwen"]
 
 DEADLINE_MS = 60_000
 TEST_SECONDS = 300
