@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.interfaces.web.site import Site, ended, last_turn, send
+from tests.interfaces.web.site import Site, ended, last_turn, ready, send
 from tests.pipelines.agents import GOOD, QUESTION, QUOTE, answers, demo
 
 ROUTED = {"HANDRAIL_AUTO_ROUTE": "on"}
@@ -16,14 +16,6 @@ CUT = (
     '{"summary": "Two parts.", "commands": ["ls -l"], "next_steps": [{"label": "Why", "input": "Why?"}, {"la'
 )
 LOOKED = {"when": "Output of look", "text": json.dumps(NOTHING)}
-TRUST = """
-fetch("/api/w/shop/trust").then((found) => found.json()).then(({ agents }) =>
-  fetch("/api/w/shop/trust", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ agents: Object.fromEntries(agents.map((each) => [each.name, each.sha256])) }),
-  })).then((answer) => answer.status)
-"""
 STEPS = [{"description": "Write a.txt", "files": ["a.txt"], "check": ""}]
 
 
@@ -43,8 +35,11 @@ def test_unclear_message_is_settled_by_a_chip_which_stays(site: Site, page: Page
 @pytest.mark.promise("WEB-13")
 def test_paused_run_goes_on_by_a_chip(site: Site, page: Page) -> None:
     demo(site.root)
-    site.open(page, *answers(first=GOOD), HANDRAIL_MODE="edit")
-    assert page.evaluate(TRUST) == 200
+    site.open(page, *answers(first=GOOD), path="agents/report", HANDRAIL_MODE="edit")
+    page.get_by_role("button", name="Trust it").click()
+    expect(page.locator(".banner")).to_have_count(0)
+    page.goto(site.place(""))
+    ready(page)
     send(page, f"@report {QUESTION}")
     card = page.locator(".card.question")
     expect(card).to_contain_text("Are passengers refunded when a crossing is cancelled?")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from handrail.interfaces.cli.render.styles import clean
 from handrail.interfaces.web.highlight import highlighted
 from handrail.interfaces.web.html import Html, h, join, safe_address
 from handrail.interfaces.web.mermaid import draw_flowchart
@@ -29,7 +30,7 @@ TAGS = {
 
 def markdown(text: str) -> Html:
     if len(text) > MAX_CHARS:
-        return h("pre", text, class_="plain")
+        return h("pre", clean(text, tab="\t"), class_="plain")
     return join(*(block.html for block in blocks(text)))
 
 
@@ -43,7 +44,9 @@ def blocks(text: str) -> list[Block]:
     """The top-level blocks one by one, so that a text that streams is drawn from the last one on."""
     from markdown_it.tree import SyntaxTreeNode
 
-    root = SyntaxTreeNode(_parser().parse(text))
+    # Every line stays a line of its own, so that `start` counts those of the text.
+    visible = clean(text.replace("\r\n", "\n"), tab="\t")
+    root = SyntaxTreeNode(_parser().parse(visible))
     return [Block(_node(child), child.map[0] if child.map else 0) for child in root.children]
 
 

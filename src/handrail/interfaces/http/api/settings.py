@@ -84,17 +84,24 @@ class TrustReport(Value):
 
 async def show_trust(call: Call) -> TrustReport:
     """What in the workspace waits for trust."""
+    return _report(call, _load(call))
+
+
+def _report(call: Call, loaded: LoadedSettings) -> TrustReport:
     from handrail.app.agents import Agents
 
-    loaded = _load(call)
     untrusted, wrong = Agents(call.workspace.root, call.workspace.environ).untrusted()
-    files = loaded.workspace_files if loaded.ignored else ()
     return TrustReport(
         loaded.ignored,
-        tuple(UntrustedFile(each.name, each.sha256) for each in files),
+        untrusted_files(loaded),
         tuple(UntrustedAgent(a.slug, a.pipeline.sha256, state == "changed") for a, state in untrusted),
         {slug: str(problem) for slug, problem in wrong.items()},
     )
+
+
+def untrusted_files(loaded: LoadedSettings) -> tuple[UntrustedFile, ...]:
+    files = loaded.workspace_files if loaded.ignored else ()
+    return tuple(UntrustedFile(each.name, each.sha256) for each in files)
 
 
 class Trusted(Value):
@@ -105,12 +112,13 @@ class Trusted(Value):
 
 async def give_trust(call: Call, body: Trusted) -> TrustReport:
     """Trust exactly what was shown, by the hashes in `GET trust`."""
-    shown = await show_trust(call)
+    loaded = _load(call)
+    shown = _report(call, loaded)
     known = {each.name: each.sha256 for each in shown.agents}
     if (body.files and body.files != shown.files) or not body.agents.items() <= known.items():
-        raise ApiError(409, "changed", "This is not what is there now.", "GET trust, look at it, try again.")
-    if body.files:
-        trust(call.app.places, call.workspace.root, _load(call).workspace_files)
+        raise ApiError(409, "changed", "This is not what is there now.", "Look at it again, then try again.")
+    if body.files:  # the bytes that were compared, whatever is there by now
+        trust(call.app.places, call.workspace.root, loaded.workspace_files)
     if body.agents:
         trust_agents(call.app.places, call.workspace.root, body.agents)
     await call.workspace.reopen()

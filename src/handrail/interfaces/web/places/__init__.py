@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 
 from handrail.interfaces.web.page_call import PageCall
-from handrail.interfaces.web.places.agents import agents_page, run_page
+from handrail.interfaces.web.places.agents import agent_page, agents_page, run_page
 from handrail.interfaces.web.places.audit import audit_page, request_page
 from handrail.interfaces.web.places.changes import change_page, net_page, rewind_preview
 from handrail.interfaces.web.places.charts import charts_page
@@ -28,6 +28,7 @@ PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
     "/checks/part": checks_part,
     "/agents": agents_page,
     "/agents/runs/{run}": run_page,
+    "/agents/{agent}": agent_page,
     "/settings": settings_page,
     "/keys": keys_part,
     "/viewer": viewer_page,

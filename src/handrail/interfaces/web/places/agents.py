@@ -1,24 +1,30 @@
 """Agents in folders, and their past runs."""
 
 import time
+from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, Response
 
-from handrail.app.agents import Agents, PastRun, find_runs
+from handrail.app.agents import Agent, Agents, PastRun, find_runs
 from handrail.app.app import App
-from handrail.interfaces.cli.render.agent_lines import run_details
-from handrail.interfaces.cli.render.styles import format_age, format_usd, one_line, shorten
+from handrail.config.trust import WorkspaceFile
+from handrail.interfaces.cli.render.agent_lines import agent_details, run_details
+from handrail.interfaces.cli.render.styles import clean, format_age, format_usd, one_line, shorten
 from handrail.interfaces.http.api.agents import find_run
+from handrail.interfaces.http.errors import not_found
 from handrail.interfaces.web.conversation.blocks import button, dot
 from handrail.interfaces.web.frame import place
+from handrail.interfaces.web.highlight import highlighted
 from handrail.interfaces.web.html import Html, h, join
 from handrail.interfaces.web.inspector import render_run, run_view
 from handrail.interfaces.web.markdown import markdown
 from handrail.interfaces.web.page_call import PageCall
+from handrail.protocol.errors import ConfigProblem
 from handrail.protocol.events import RunCompleted
 
 MAX_RUNS = 100
 STATES = {"yours": "ok", "trusted": "ok", "untrusted": "wait", "changed": "wait"}
+UNTRUSTED = ("untrusted", "changed")
 ENDS = {"finished": "done", "failed": "bad", "waiting": "wait", "open": "run"}
 LEAD = "Agents are pipelines in folders: prompts, steps and checks. Start one with @name in a message."
 
@@ -29,20 +35,15 @@ async def agents_page(call: PageCall) -> Response:
         tiles = []
         for found in agents.all():
             one = agents.listed(found)
-            head = h("h2", dot(STATES.get(one.state, "bad"), one.state), found.slug)
+            page = f"/w/{call.workspace.name}/agents/{quote(found.slug)}"
+            head = h("h2", dot(STATES.get(one.state, "bad"), one.state), h("a", found.slug, href=page))
             where = h("p", f"{one.state} · {found.where}", class_="soft")
-            use = button(f"Use @{found.slug}", "use-agent", class_="small", id=found.slug)
-            usable = one.state in ("yours", "trusted")
-            tiles.append(
-                h(
-                    "section",
-                    head,
-                    where,
-                    h("p", one_line(one.description)),
-                    use if usable else None,
-                    class_="tile",
-                )
-            )
+            way = None
+            if one.state in ("yours", "trusted"):
+                way = button(f"Use @{found.slug}", "use-agent", class_="small", id=found.slug)
+            elif one.state in UNTRUSTED:
+                way = h("p", h("a", "Look at it, then trust it", href=page))
+            tiles.append(h("section", head, where, h("p", one_line(one.description)), way, class_="tile"))
         runs = [_run_row(call, run) for run in find_runs(app)[:MAX_RUNS]]
         names = ("Run", "Asked", "Ended", "When", "Tokens", "Cost")
         table = h(
@@ -66,6 +67,54 @@ async def agents_page(call: PageCall) -> Response:
 
     head = join(h("h1", "Agents"), h("p", LEAD, class_="lead"))
     return HTMLResponse(place(call.view("Agents", "agents"), head, await call.app.query(look)))
+
+
+async def agent_page(call: PageCall) -> Response:
+    """What an agent consists of, down to every file; and the button that trusts exactly that."""
+    wanted, base = call.request.path_params["agent"], f"/w/{call.workspace.name}"
+
+    def look(app: App) -> Html:
+        agents = Agents(app.workspace.root, call.workspace.environ)
+        if (found := agents.find(wanted)) is None:
+            raise not_found(f"There is no agent {wanted!r}.", "The list of agents has all of them.")
+        try:
+            agent = agents.load(found)
+        except ConfigProblem as problem:
+            return h("pre", clean(str(problem)), class_="output", tabindex="0")
+        trust = agents.trust(agent)
+        asks = _trust_question(agent, trust) if trust in UNTRUSTED else None
+        facts = "\n".join(agent_details(agent, trust, agents))
+        files = [file_shown(WorkspaceFile(*each)) for each in sorted(agent.files.files.items())]
+        names = h("h2", f"Its files, {len(files)}")
+        return join(asks, h("pre", facts, class_="output", tabindex="0"), names, *files)
+
+    shown = await call.app.query(look)
+    back = h("p", h("a", "← agents", href=f"{base}/agents"))
+    title = one_line(wanted)
+    return HTMLResponse(place(call.view(title, "agents"), back, h("h1", title), shown, narrow=True))
+
+
+def _trust_question(agent: Agent, trust: str) -> Html:
+    changed = "It has changed since you trusted it. " if trust == "changed" else ""
+    words = (
+        f"{changed}It came with the workspace, and chooses prompts, models and steps. It cannot be used before "
+        "you trust it. Below is all of it; when any of that changes, you are asked again."
+    )
+    sure = button(
+        "Trust it, as shown here", "trust-agent", class_="primary", id=agent.slug, hash=agent.pipeline.sha256
+    )
+    text = h("div", h("p", words), h("div", sure, class_="buttons"))
+    return h("section", dot("wait", "not trusted"), text, class_="banner wait")
+
+
+def file_shown(file: WorkspaceFile) -> Html:
+    """All of a file, with what is invisible in it made visible."""
+    name, data = file
+    text = clean(data.decode(errors="backslashreplace"), tab="\t").rstrip("\n")
+    head = h("summary", h("code", one_line(name)), " ", h("span", f"{len(data):,} bytes", class_="soft"))
+    return h(
+        "details", head, h("pre", highlighted(text, path=name), class_="output", tabindex="0"), open=True
+    )
 
 
 def _run_row(call: PageCall, run: PastRun) -> Html:

@@ -2,17 +2,20 @@
 
 import json
 
+from msgspec.json import encode
 from starlette.responses import HTMLResponse, Response
 
 from handrail.app.app import App
 from handrail.app.models import SmallModel
-from handrail.config.layers import load_settings, shown_settings
+from handrail.config.layers import LoadedSettings, load_settings, shown_settings
 from handrail.interfaces.cli.render.styles import one_line
+from handrail.interfaces.http.api.settings import untrusted_files
 from handrail.interfaces.web.conversation.blocks import button, dot
 from handrail.interfaces.web.doors import model_doors
 from handrail.interfaces.web.frame import THEMES, place
 from handrail.interfaces.web.html import Html, h, join
 from handrail.interfaces.web.page_call import PageCall, part
+from handrail.interfaces.web.places.agents import file_shown
 from handrail.protocol.errors import HandrailError
 
 KEYS = {
@@ -123,9 +126,6 @@ def _sessions(call: PageCall) -> Html:
 
 async def _all_settings(call: PageCall) -> Html:
     loaded = load_settings(call.app.places, call.workspace.root, environ=call.workspace.environ)
-    ignored = [
-        h("p", f"{each.file}: {each.key} was ignored: {each.why}", class_="t-wait") for each in loaded.ignored
-    ]
     rows = []
     for row in shown_settings(loaded):
         value = row.value if isinstance(row.value, str) else json.dumps(row.value, ensure_ascii=False)
@@ -141,8 +141,38 @@ async def _all_settings(call: PageCall) -> Html:
         rows.append(h("div", h("div", h("code", row.key), where), field, class_="setting"))
     lead = h("p", f"Stored in {call.app.places.settings}.", class_="soft")
     return join(
-        lead, *ignored, h("details", h("summary", f"{len(rows)} settings, with where each was set"), *rows)
+        lead,
+        _untrusted(loaded),
+        h("details", h("summary", f"{len(rows)} settings, with where each was set"), *rows),
     )
+
+
+def _untrusted(loaded: LoadedSettings) -> Html | None:
+    """Settings of the workspace without effect, the files they are in, and the button that trusts these."""
+    if not loaded.ignored:
+        return None
+    changed = "They have changed since you trusted them. " if loaded.trust == "changed" else ""
+    lead = f"{changed}These settings came with the workspace, and have no effect before you trust them."
+    rows = [
+        h(
+            "li",
+            h("code", one_line(f"{each.key} = {each.value}")),
+            h("div", one_line(f"{each.file}: {each.why}"), class_="soft"),
+        )
+        for each in loaded.ignored
+    ]
+    files = untrusted_files(loaded)
+    sure = button(
+        "Trust these files, as shown here", "trust-settings", class_="primary", files=encode(files).decode()
+    )
+    text = h(
+        "div",
+        h("p", lead),
+        h("ul", *rows),
+        *map(file_shown, loaded.workspace_files),
+        h("div", sure, class_="buttons"),
+    )
+    return h("section", dot("wait", "not trusted"), text, class_="banner wait")
 
 
 def keys_list() -> Html:

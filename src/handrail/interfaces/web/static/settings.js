@@ -39,6 +39,19 @@ export const clicks = {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   },
+  async "trust-agent"(button) {
+    button.disabled = true;
+    try {
+      await request("POST", "/trust", { agents: { [button.dataset.id]: button.dataset.hash } });
+      location.reload();
+    } finally {
+      button.disabled = false;
+    }
+  },
+  async "trust-settings"(button) {
+    await request("POST", "/trust", { files: JSON.parse(button.dataset.files) });
+    location.reload();
+  },
   "use-agent": (button) => location.assign(`${base}/?text=${encodeURIComponent(`@${button.dataset.id} `)}`),
 };
 
