@@ -97,8 +97,8 @@ async def agent_page(call: PageCall) -> Response:
 def _trust_question(agent: Agent, trust: str) -> Html:
     changed = "It has changed since you trusted it. " if trust == "changed" else ""
     words = (
-        f"{changed}It came with the workspace, and chooses prompts, models and steps. It cannot be used before "
-        "you trust it. Below is all of it; when any of that changes, you are asked again."
+        f"{changed}It came with the workspace, and chooses prompts, models and steps. It cannot be used "
+        "before you trust it. Below is all of it; when any of that changes, you are asked again."
     )
     sure = button(
         "Trust it, as shown here", "trust-agent", class_="primary", id=agent.slug, hash=agent.pipeline.sha256
