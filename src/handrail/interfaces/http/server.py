@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import anyio
@@ -14,7 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import Receive, Scope, Send
 
 from handrail.app.app import Options
 from handrail.interfaces.http.access import Access, Guard
@@ -73,7 +75,12 @@ class Server:
 
 
 def create_app(server: Server, web_routes: WebRoutes) -> Starlette:
-    """The ASGI application: the API below `/api`, everything else by `web_routes`."""
+    """The ASGI application: the API below `/api`, all else by `web_routes`, called on first use."""
+    pages = cache(lambda: Router(web_routes(server)))
+
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        await pages()(scope, receive, send)
+
     by_path: dict[str, dict[str, Handler]] = {}
     for endpoint in ENDPOINTS:
         for prefix in ("/api",) if endpoint.of_server else ("/api/w/{workspace}", "/api"):
@@ -82,15 +89,16 @@ def create_app(server: Server, web_routes: WebRoutes) -> Starlette:
     async def document(_request: Request) -> Response:
         return Response(openapi_document(tuple(server.workspaces)), media_type=JSON)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             *(_route(path, handlers) for path, handlers in by_path.items()),
             Route("/openapi.json", document),
-            *web_routes(server),
         ],
         middleware=[Middleware(Guard, access=server.access)],
         exception_handlers={HTTPException: _http_error, Exception: _crash},
     )
+    app.router.default = page
+    return app
 
 
 def _route(path: str, handlers: Mapping[str, Handler]) -> Route:

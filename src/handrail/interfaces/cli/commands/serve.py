@@ -13,6 +13,10 @@ from handrail.interfaces.cli.terminal import print_text
 from handrail.protocol.errors import HandrailError, UsageProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.routing import BaseRoute
+
     from handrail.interfaces.http.server import Server
 
 REMOTE_WARNING = (
@@ -22,8 +26,17 @@ REMOTE_WARNING = (
 )
 
 
+def web_routes(server: "Server") -> "Sequence[BaseRoute]":
+    """The page's routes. Their imports take a third of the start: they wait until the address is printed."""
+    from handrail.interfaces.web import routes
+
+    return routes.web_routes(server)
+
+
 async def open_all(server: "Server") -> None:
     """Open the folders before the first request needs them, and print what is to be known about each."""
+    import handrail.interfaces.web.routes  # noqa: F401
+
     for workspace in server.workspaces.values():
         try:
             notices = (await workspace.app()).notices
@@ -62,7 +75,6 @@ def command(folders: tuple[str, ...], **given: Any) -> None:
     from handrail.app.app import Options
     from handrail.interfaces.http.access import Access, check_token, is_loopback, stored_token
     from handrail.interfaces.http.server import listen, open_server, serve
-    from handrail.interfaces.web.routes import web_routes
 
     if token is not None:
         check_token(token)
