@@ -20,7 +20,13 @@ from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
 from handrail.config.toml_edit import add_in_file
 from handrail.context.map.repository_map import RepositoryMap
-from handrail.engine.host.event_stream import SessionHost, first_problem, follow
+from handrail.engine.host.event_stream import (
+    SessionHost,
+    first_problem,
+    follow_batches,
+    no_pace,
+    one_by_one,
+)
 from handrail.engine.host.runner import Runner
 from handrail.engine.host.takeover import record_interrupted_commands
 from handrail.engine.host.turn_factory import TurnFactory
@@ -352,16 +358,17 @@ class App:
         self.log.put(session_stream(session_id), to_json(command))
         return command
 
-    def follow(
-        self, session_id: str, after: int = 0, *, pace: float = 0.0
-    ) -> AsyncGenerator[Recorded | Delta, None]:
-        """Events after a sequence number, then everything as it happens, without an end.
+    def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[Recorded | Delta, None]:
+        """Events after a sequence number, then everything as it happens, without an end."""
+        return one_by_one(self.follow_batches(session_id, after))
 
-        What comes within `pace` seconds is read together: following is cheaper, and that much later.
-        """
+    def follow_batches(
+        self, session_id: str, after: int = 0, *, pace: Callable[[], float] = no_pace
+    ) -> AsyncGenerator[list[Recorded] | list[Delta], None]:
+        """The same in batches of what comes within `pace()` seconds: cheaper, and that much later."""
         if after > (last := self._head(session_id).seq):
             raise UsageProblem(f"Session {session_id} has {last} events, so none after {after}.")
-        return follow(self.log, self._host, self._updates, session_id, after, pace=pace)
+        return follow_batches(self.log, self._host, self._updates, session_id, after, pace=pace)
 
     def has_session(self, session_id: str) -> bool:
         return self.log.head(session_stream(session_id)) is not None

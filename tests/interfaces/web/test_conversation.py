@@ -22,7 +22,9 @@ NEXT = {"label": "Add a test", "input": "Add a test for a full discount"}
 
 @pytest.mark.promise("WEB-3")
 def test_answer_streams_into_the_page_with_markdown(site: Site, page: Page) -> None:
-    site.open(page, {"text": "Hello."}, {"text": ANSWER, "thinking": "Let me see", "chunk_delay_ms": 20})
+    site.open(
+        page, {"text": "Hello."}, {"text": ANSWER, "thinking": "Let me see. " * 20, "chunk_delay_ms": 20}
+    )
     send(page, "hello")
     ended(page)
     send(page, "why does it fail?")

@@ -1,6 +1,7 @@
 """Sessions hosted by this process, and the stream of their events, from any process."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -95,12 +96,26 @@ def first_problem(group: BaseExceptionGroup[Any]) -> Any:
     return error
 
 
-async def follow(
-    log: Log, host: SessionHost, updates: Wakeup, session_id: str, after: int, *, pace: float = 0.0
+def no_pace() -> float:
+    """For a follower that wants everything at once."""
+    return 0.0
+
+
+async def one_by_one(
+    batches: AsyncGenerator[list[Recorded] | list[Delta], None],
 ) -> AsyncGenerator[Recorded | Delta, None]:
+    async with aclosing(batches):
+        async for batch in batches:
+            for item in batch:
+                yield item
+
+
+async def follow_batches(
+    log: Log, host: SessionHost, updates: Wakeup, session_id: str, after: int, *, pace: Callable[[], float]
+) -> AsyncGenerator[list[Recorded] | list[Delta], None]:
     """Events after a sequence number and streamed text, from any process, forever.
 
-    After a wait, what comes within `pace` seconds is read together.
+    After a wait, what comes within `pace()` seconds is read together.
     """
     reader = Session(log, session_id)
     seq, offsets = after, dict[tuple[str, str], int]()
@@ -108,18 +123,17 @@ async def follow(
         version = updates.version
         hosted = host.get(session_id)
         ours = hosted.session if hosted and hosted.session.held else None
-        if ours is None or ours.seq > seq:
-            for one in (found := reader.read_after(seq, PAGE_EVENTS)):
-                seq = one.seq
+        if (ours is None or ours.seq > seq) and (found := reader.read_after(seq, PAGE_EVENTS)):
+            for one in found:
                 forget_offset(offsets, one.event)
-                yield one
-            if found:
-                continue
+            seq = found[-1].seq
+            yield found
+            continue
         if hosted and hosted.failure:
             raise hosted.failure
-        for delta in (deltas := host.live_text(log, session_id, offsets)):
-            yield delta
-        if not deltas:
-            await updates.wait(version)
-            if pace:
-                await anyio.sleep(pace)
+        if deltas := host.live_text(log, session_id, offsets):
+            yield deltas
+            continue
+        await updates.wait(version)
+        if seconds := pace():
+            await anyio.sleep(seconds)

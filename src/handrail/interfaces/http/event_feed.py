@@ -28,8 +28,11 @@ FEED_FRAMES = 2_000
 FEED_BYTES = 4_000_000
 PAGE_EVENTS = 50
 HEARTBEAT_SECONDS = 15.0
-PACE_SECONDS = 0.02
-"""What happens within this time is sent together: a turn that is watched stays as fast as another."""
+PACE_SECONDS, MAX_PACE_SECONDS, FAST_READERS = 0.02, 0.1, 100
+"""What happens within this time is sent together: a turn that is watched stays as fast as another.
+
+With more readers than `FAST_READERS` the time grows with their number, since each of them takes its own.
+"""
 SEND_SECONDS = 30.0
 """A reader that takes nothing for so long is dropped; it can resume."""
 CHUNK_BYTES = 64_000
@@ -75,6 +78,16 @@ class Frame(NamedTuple):
     item: Recorded | Delta
 
 
+class Batch(NamedTuple):
+    start: int
+    until: int
+    """Where the feed ended when it was joined."""
+    end: int
+    """Number of the frame after it."""
+    seq: int
+    data: bytes
+
+
 class EventFeed:
     """The latest events of one session, for as long as somebody reads them."""
 
@@ -90,6 +103,11 @@ class EventFeed:
         """All events after this one are kept."""
         self.seq = seq
         self._changed = anyio.Event()
+        self._batch: Batch | None = None
+
+    def pace(self) -> float:
+        """Seconds between two rounds of sending."""
+        return min(MAX_PACE_SECONDS, PACE_SECONDS * max(1.0, self.readers / FAST_READERS))
 
     @property
     def end(self) -> int:
@@ -108,7 +126,6 @@ class EventFeed:
             self._bytes -= len(gone.data)
             self.start += 1
             self.before = gone.seq
-        self.notify()
 
     def notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
@@ -117,9 +134,25 @@ class EventFeed:
     async def wait(self) -> None:
         await self._changed.wait()
 
+    def frame(self, number: int) -> Frame:
+        return self._frames[number - self.start]
+
     def from_number(self, number: int) -> list[Frame]:
         first = number - self.start
         return [self._frames[index] for index in range(first, len(self._frames))]
+
+    def batch(self, number: int) -> "Batch":
+        """The next frames as they go to every reader that has all before them, joined once."""
+        if self._batch is None or (self._batch.start, self._batch.until) != (number, self.end):
+            frames, size = self.from_number(number), 0
+            for count, frame in enumerate(frames, 1):
+                size += len(frame.data)
+                if size > CHUNK_BYTES:
+                    frames = frames[:count]
+                    break
+            data = b"".join(frame.data for frame in frames)
+            self._batch = Batch(number, self.end, number + len(frames), frames[-1].seq, data)
+        return self._batch
 
     def number_after(self, seq: int) -> int:
         """Number of the first frame that comes after an event."""
@@ -155,6 +188,10 @@ class Reader:
         return self._from_feed(self._number)
 
     def _from_feed(self, number: int) -> bytes:
+        if not self._have and self._lacks(number):
+            batch = self._feed.batch(number)
+            self._number, self._seq = batch.end, batch.seq
+            return batch.data
         parts, size = list[bytes](), 0
         for frame in self._feed.from_number(number):
             number += 1
@@ -165,6 +202,13 @@ class Reader:
                 break
         self._number = number
         return b"".join(parts)
+
+    def _lacks(self, number: int) -> bool:
+        """Whether the reader has nothing of the frames from this one on; their places never go back."""
+        if number >= self._feed.end:
+            return False
+        frame = self._feed.frame(number)
+        return frame.seq > self._seq or (frame.seq == self._seq and isinstance(frame.item, Delta))
 
     def _new(self, frame: Frame) -> bytes:
         item = frame.item
@@ -264,8 +308,10 @@ class EventFeeds:
     async def _fill(self, app: App, feed: EventFeed, scope: anyio.CancelScope) -> None:
         with scope:
             try:
-                async for item in app.follow(feed.session_id, feed.seq, pace=PACE_SECONDS):
-                    feed.add(item)
+                async for batch in app.follow_batches(feed.session_id, feed.seq, pace=feed.pace):
+                    for item in batch:
+                        feed.add(item)
+                    feed.notify()
             except HandrailError as problem:
                 feed.problem = problem
                 app.detach(feed.session_id)  # the next reader tries again

@@ -20,8 +20,8 @@ from handrail.protocol import events
 SHOWN_TURNS = 10
 """A page starts with so many turns; earlier ones are fetched when the user asks for them."""
 PAGE_EVENTS = 500
-DELTA_SECONDS = 0.05
-"""Streaming text is drawn at most so often."""
+DRAW_SECONDS = 0.05
+"""The page is drawn at most so often."""
 REFRESHES: dict[type, tuple[str, ...]] = {
     events.TurnStarted: ("sessions", "run", "head"),
     events.TurnFinished: ("sessions", "run", "head", "files", "changes"),
@@ -99,18 +99,21 @@ async def block_stream(app: App, session_id: str, start: int, after: int) -> Asy
     timeline.tree.forget_html()
     yield b"retry: 400\n\n"
     yield _message(seq, _payload(timeline, activity, [], ("sessions",)))
-    async for item in app.follow(session_id, seq):
-        if isinstance(item, events.Delta):
-            activity.heard(item, time.time())
-            blocks = timeline.stream(item)
-            yield _message(0, _payload(timeline, activity, blocks, ()))
-            await anyio.sleep(DELTA_SECONDS)
-            continue
-        blocks = timeline.apply(item)
-        activity.saw(item)
-        if isinstance(item.event, events.TurnFinished):
-            blocks += timeline.suggest(await _suggestions(timeline))
-        yield _message(item.seq, _payload(timeline, activity, blocks, REFRESHES.get(type(item.event), ())))
+    async for batch in app.follow_batches(session_id, seq, pace=lambda: DRAW_SECONDS):
+        drawn, refresh, last = dict[str, Block](), dict[str, None](), 0
+        for item in batch:
+            if isinstance(item, events.Delta):
+                activity.heard(item, time.time())
+                blocks = timeline.stream(item)
+            else:
+                blocks = timeline.apply(item)
+                activity.saw(item)
+                last = item.seq
+                refresh |= dict.fromkeys(REFRESHES.get(type(item.event), ()))
+                if isinstance(item.event, events.TurnFinished):
+                    blocks += timeline.suggest(await _suggestions(timeline))
+            drawn |= {block.id: block for block in blocks}  # only the latest, in the place of the first
+        yield _message(last, _payload(timeline, activity, [*drawn.values()], tuple(refresh)))
 
 
 def _payload(
