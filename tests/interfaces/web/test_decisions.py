@@ -99,6 +99,25 @@ def test_change_is_undone_and_redone_from_the_page(site: Site, page: Page) -> No
     assert NEW in (site.root / "src/cart.py").read_text()
 
 
+def test_links_of_a_change_lead_to_its_diff_and_to_the_raw_answers(site: Site, page: Page) -> None:
+    site.open(page, *change(site))
+    send(page, "fix it")
+    page.click("[data-act=approve] >> nth=0")
+    ended(page)
+    conversation = page.url
+    page.locator(".card.change").get_by_role("link", name="change 1").click()
+    expect(page.locator("h1")).to_contain_text("Change 1, applied")
+    page.goto(conversation)
+    ready(page)
+    page.click("#tab-changes")
+    with page.context.expect_page() as opened:
+        page.locator(".change-row a").click(modifiers=["ControlOrMeta"])
+    expect(opened.value.locator("h1")).to_contain_text("Change 1, applied")
+    opened.value.close()
+    page.get_by_role("link", name="raw answer").click()
+    expect(page).to_have_url(site.place(f"audit?session={conversation.rpartition('/')[2]}"))
+
+
 @pytest.mark.promise("WEB-7")
 def test_rewind_shows_conflicts_before_it_does_anything(site: Site, page: Page) -> None:
     site.open(page, *change(site))

@@ -23,6 +23,7 @@ PLACES = (
     ("charts", "Charts"),
     ("settings", "Settings"),
 )
+PLACE_TITLES = ("Viewer", *(label for _, label in PLACES))
 DAY = 86_400
 STATUSES = {
     "": "All but archived",
@@ -277,7 +278,9 @@ def drawer_buttons() -> tuple[Html, Html]:
 def place(view: PageView, *content: Html | None, narrow: bool = False) -> str:
     """A page without a conversation."""
     left, _ = drawer_buttons()
-    bar = h("header", left, h("strong", view.title), class_="topbar")
+    # The first page of a place has no other heading; those below it have their own.
+    tag = "h1" if view.title in PLACE_TITLES else "strong"
+    bar = h("header", left, h(tag, view.title), class_="topbar")
     column = h("div", *content, class_=f"column{' narrow' if narrow else ''}")
     centre = h("main", bar, h("div", column, class_="place", tabindex="-1"), class_="centre", id="main")
     return render_page(view, centre)

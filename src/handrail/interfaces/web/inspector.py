@@ -286,8 +286,8 @@ def _change_row(change: PastChange, numbers: dict[str, int], *, short: bool) -> 
     link = h(
         "a",
         f"{change.number} {files_summary(change.prepared.files, change.prepared.unlisted)}",
-        href=f"changes/{change.id}",
-        data_place="change",
+        href="#",
+        data_place=f"changes/{change.id}",
     )
     acts = None
     if change.status == "applied" and change.prepared.by != "rollback" and not short:

@@ -190,7 +190,7 @@ def turn_end(event: TurnFinished, turn: TurnFacts, parent: str) -> Block:
         h("span", format_duration(event.seconds)),
         h("span", f"{usage.input_tokens:,} in{cached} · {usage.output_tokens:,} out"),
         h("span", format_usd(event.cost_usd)),
-        h("a", "raw answer", href="audit", data_place="audit") if turn.last_answer else None,
+        h("a", "raw answer", href="#", data_place="audit") if turn.last_answer else None,
     ]
     detail = (
         h("p", event.detail, class_="soft detail") if event.detail and event.reason != "answered" else None

@@ -136,7 +136,7 @@ def _change_card(call: Call) -> Html:
     link = None
     if call.change_id and call.state in ("ok", "undone"):
         number = f"change {call.change_number}" if call.change_number else "change"
-        link = h("a", number, href=f"changes/{call.change_id}", data_place="change", class_="soft")
+        link = h("a", number, href="#", data_place=f"changes/{call.change_id}", class_="soft")
     undo = (
         button("Undo", "undo", class_="quiet small", change=call.change_id)
         if link and call.state == "ok"

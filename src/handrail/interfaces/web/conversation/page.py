@@ -19,6 +19,11 @@ MODES = {
     "auto": "Auto: allowed commands too",
     "sandbox": "Sandbox: all, confined",
 }
+STARTS = {
+    "Explain this project": "Explain what this project does and how it is organised.",
+    "Find a bug": "Look for a bug in @",
+    "Fix a failing test": "Run the tests, and fix what fails.",
+}
 IMAGES = "image/png,image/jpeg,image/gif,image/webp"
 
 
@@ -135,7 +140,11 @@ def new_session_page(
     bar = h("header", left, h("h1", "New session"), class_="topbar")
     words = "Ask about this code, or say what to change. Edits are shown to you before they are made."
     lines = [h("p", one_line(each), class_="soft") for each in notices]
-    content = doors or join(h("h2", "What should be done?"), h("p", words, class_="soft"))
+    chips = [button(label, "fill", class_="chip", text=text) for label, text in STARTS.items()]
+    asked = join(
+        h("h2", "What should be done?"), h("p", words, class_="soft"), h("div", *chips, class_="next")
+    )
+    content = doors or asked
     welcome = h("div", content, *lines, class_="welcome")
     scroller = h("div", welcome, class_="scroller", id="scroller", tabindex="-1")
     return h("main", bar, scroller, composer(mode, routes, route), class_="centre", id="main")

@@ -65,7 +65,7 @@ async def agents_page(call: PageCall) -> Response:
             h("div", *tiles, class_="grid") if tiles else empty, h("h2", "Past runs"), box if runs else none
         )
 
-    head = join(h("h1", "Agents"), h("p", LEAD, class_="lead"))
+    head = h("p", LEAD, class_="lead")
     return HTMLResponse(place(call.view("Agents", "agents"), head, await call.app.query(look)))
 
 
@@ -86,7 +86,7 @@ async def agent_page(call: PageCall) -> Response:
         facts = "\n".join(agent_details(agent, trust, agents))
         files = [file_shown(WorkspaceFile(*each)) for each in sorted(agent.files.files.items())]
         names = h("h2", f"Its files, {len(files)}")
-        return join(asks, h("pre", facts, class_="output", tabindex="0"), names, *files)
+        return join(asks, h("pre", facts, class_="output whole", tabindex="0"), names, *files)
 
     shown = await call.app.query(look)
     back = h("p", h("a", "← agents", href=f"{base}/agents"))
@@ -113,7 +113,10 @@ def file_shown(file: WorkspaceFile) -> Html:
     text = clean(data.decode(errors="backslashreplace"), tab="\t").rstrip("\n")
     head = h("summary", h("code", one_line(name)), " ", h("span", f"{len(data):,} bytes", class_="soft"))
     return h(
-        "details", head, h("pre", highlighted(text, path=name), class_="output", tabindex="0"), open=True
+        "details",
+        head,
+        h("pre", highlighted(text, path=name), class_="output whole", tabindex="0"),
+        open=True,
     )
 
 

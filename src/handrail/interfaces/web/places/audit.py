@@ -77,7 +77,6 @@ async def audit_page(call: PageCall) -> Response:
     return HTMLResponse(
         place(
             call.view("Audit", "audit"),
-            h("h1", "Audit"),
             h("p", words, class_="lead"),
             _filters(given, every, titles),
             content if rows else empty,

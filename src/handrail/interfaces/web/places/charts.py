@@ -30,13 +30,10 @@ async def charts_page(call: PageCall) -> Response:
         content: list[Html | None] = [h("p", "Figures appear here after the first turn.", class_="empty")]
     else:
         content = [_figures(days), h("div", *map(_tile, _charts(days)), class_="grid"), _models(days)]
-    head = h("h1", "Charts")
     lead = (
-        h("p", f"The last {count_of(len(days), 'day')} with activity, as measured.", class_="lead")
-        if days
-        else None
+        h("p", f"{count_of(len(days), 'day')} with activity, as measured.", class_="lead") if days else None
     )
-    return HTMLResponse(place(call.view("Charts", "charts"), head, lead, *content))
+    return HTMLResponse(place(call.view("Charts", "charts"), lead, *content))
 
 
 def _figures(days: Sequence[DayCount]) -> Html:
@@ -131,6 +128,8 @@ def _tile(chart: Chart) -> Html:
         )
         for class_, words in chart.legend
     ]
+    if not any(value for bar in chart.bars for value, _ in bar.parts):
+        return h("section", h("h2", chart.title), h("p", "None on these days.", class_="soft"), class_="tile")
     return h(
         "section",
         h("h2", chart.title),
@@ -142,8 +141,10 @@ def _tile(chart: Chart) -> Html:
 
 def bar_chart(chart: Chart) -> Html:
     """Bars by day as SVG; each says its values when pointed at, and a table has them for screen readers."""
-    top = max((sum(value for value, _ in bar.parts) for bar in chart.bars), default=0.0)
-    scale = (HEIGHT - BOTTOM - TOP) / top if top else 0.0
+    top = max(sum(value for value, _ in bar.parts) for bar in chart.bars)
+    if not chart.unit:
+        top += top % 2  # the line in the middle has a whole number too
+    scale = (HEIGHT - BOTTOM - TOP) / top
     step = (WIDTH - LEFT) / max(len(chart.bars), 7)
     drawn: list[Html] = []
     for at, bar in enumerate(chart.bars):
@@ -173,10 +174,8 @@ def bar_chart(chart: Chart) -> Html:
     for part in (0.0, 0.5, 1.0):
         y = HEIGHT - BOTTOM - part * (HEIGHT - BOTTOM - TOP)
         lines.append(h("line", x1=str(LEFT), x2=str(WIDTH), y1=f"{y:.1f}", y2=f"{y:.1f}"))
-        if top or not part:
-            lines.append(
-                h("text", _axis(top * part, chart.unit), x=str(LEFT - 6), y=f"{y + 4:.1f}", text_anchor="end")
-            )
+        number = _axis(top * part, chart.unit)
+        lines.append(h("text", number, x=str(LEFT - 6), y=f"{y + 4:.1f}", text_anchor="end"))
     words = "; ".join(f"{bar.day}: {bar.words}" for bar in chart.bars[-7:])
     return h(
         "svg",

@@ -52,7 +52,6 @@ async def checks_page(call: PageCall) -> Response:
     return HTMLResponse(
         place(
             call.view("Checks", "checks"),
-            h("h1", "Checks"),
             h("p", LEAD, class_="lead"),
             h("div", dot("bad", "problem"), h("div", problem), class_="banner bad") if problem else None,
             content,

@@ -61,7 +61,7 @@ async def intents_page(call: PageCall) -> Response:
         board = await call.app.query(look)
     except IntentsProblem as problem:
         board = h("p", str(problem), class_="t-bad")
-    head = join(h("h1", "Intents"), h("p", LEAD, class_="lead"), _blame_form(call))
+    head = join(h("p", LEAD, class_="lead"), _blame_form(call))
     return HTMLResponse(place(call.view("Intents", "intents"), head, board))
 
 

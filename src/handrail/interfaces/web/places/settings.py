@@ -35,7 +35,6 @@ async def settings_page(call: PageCall) -> Response:
     return HTMLResponse(
         place(
             call.view("Settings", "settings"),
-            h("h1", "Settings"),
             h("h2", "Model", id="model"),
             await _model(app),
             model_doors(SmallModel(call.workspace.environ), app.places.credentials),

@@ -24,7 +24,6 @@ async def viewer_page(call: PageCall) -> Response:
     return HTMLResponse(
         place(
             call.view("Viewer", "viewer"),
-            h("h1", "Viewer"),
             h("p", LEAD, class_="lead"),
             field,
             shown,

@@ -281,15 +281,15 @@ export function start() {
   document.addEventListener("click", (event) => {
     const target = event.target.closest("button[data-act]");
     act(clicks, event, target);
-    const link = event.target.closest("a[data-place]");
-    if (link && session) {
-      // Places of this session: their addresses are below it.
-      event.preventDefault();
-      const path =
-        link.dataset.place === "audit" ? `audit?session=${session}` : `s/${session}/${link.getAttribute("href")}`;
-      location.assign(`${base}/${path}`);
-    }
   });
+  // Links to places of this session get their address here, before the browser follows, opens or copies it.
+  for (const kind of ["click", "auxclick", "contextmenu"])
+    document.addEventListener(kind, (event) => {
+      const link = event.target.closest("a[data-place]");
+      if (!link || !session) return;
+      const place = link.dataset.place;
+      link.href = `${base}/${place === "audit" ? `audit?session=${session}` : `s/${session}/${place}`}`;
+    });
   document.addEventListener("change", (event) =>
     act(changes, event, event.target.closest("select[data-act], input[data-act]")),
   );
