@@ -88,3 +88,27 @@ def test_plan_is_approved_on_its_card_and_followed(site: Site, page: Page) -> No
     expect(page.locator("#head")).to_contain_text("mode edit")
     page.click("#tab-todos")
     expect(page.locator(".todo")).to_contain_text("Write a.txt")
+    expect(page.locator(".card.change").last).to_contain_text("applied")
+    assert (site.root / "a.txt").read_text() == "a\n"
+
+
+def test_slash_commands_start_sessions_and_sort_them(site: Site, page: Page) -> None:
+    site.open(page, {"when": "", "text": "Written."}, HANDRAIL_MODE="edit", **ROUTED)
+    page.fill("#message", "/init")
+    page.press("#message", "Enter")
+    expect(page.locator(".user .bubble")).to_contain_text("Write a first AGENTS.md")
+    ended(page)
+    ready(page)
+    for words in ("/label cart v2", "/label -v2", "/status in progress", "/auto on"):
+        page.fill("#message", words)
+        page.press("#message", "Enter")
+        expect(page.locator("#message")).to_have_value("")
+    expect(page.locator(".session .label")).to_have_text(["cart"])
+    expect(page.locator(".session .when")).to_have_text("in progress")
+    page.fill("#message", "/archive")
+    page.press("#message", "Enter")
+    page.wait_for_url(site.place(""))
+    expect(page.locator(".session")).to_have_count(0)
+    page.goto(site.place("builds"))
+    page.get_by_role("button", name="Start a build").click()
+    expect(page.locator("#message")).to_have_value("/build ")

@@ -17,6 +17,7 @@ LAYERS = b"@layer base, frame, parts;\n"
 ENTRY = "page.js"
 PLACES = (
     ("intents", "Intents"),
+    ("builds", "Builds"),
     ("checks", "Checks"),
     ("agents", "Agents"),
     ("audit", "Audit"),

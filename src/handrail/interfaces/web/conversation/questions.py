@@ -111,7 +111,7 @@ def plan_block(event: PlanChanged, parent: str, *, approved: bool = False) -> Bl
     ]
     body = [h("p", h("strong", one_line(event.plan.objective))), h("ol", *rows)]
     if not approved:
-        words = "Approve: the steps become todos, and files may be edited"
+        words = "Approve and follow: the steps become todos, and files may be edited"
         body.append(
             h("div", button(words, "approve-plan", class_="primary", id=event.plan_id), class_="buttons")
         )

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 
 from handrail.interfaces.web.page_call import PageCall
-from handrail.interfaces.web.places.agents import agent_page, agents_page, run_page
+from handrail.interfaces.web.places.agents import agent_page, agents_page, builds_page, run_page
 from handrail.interfaces.web.places.audit import audit_page, request_page
 from handrail.interfaces.web.places.changes import change_page, net_page, rewind_preview
 from handrail.interfaces.web.places.charts import charts_page
@@ -24,6 +24,7 @@ PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
     "/audit": audit_page,
     "/audit/{session}/{number}": request_page,
     "/charts": charts_page,
+    "/builds": builds_page,
     "/checks": checks_page,
     "/checks/part": checks_part,
     "/agents": agents_page,

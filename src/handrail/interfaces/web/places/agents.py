@@ -23,6 +23,11 @@ from handrail.protocol.errors import ConfigProblem
 from handrail.protocol.events import RunCompleted
 
 MAX_RUNS = 100
+BUILD = "build"
+BUILDS_LEAD = (
+    "A verified build does a task in a copy of the workspace, corrects itself, and keeps the result only if "
+    "the project's own checks agree."
+)
 STATES = {"yours": "ok", "trusted": "ok", "untrusted": "wait", "changed": "wait"}
 UNTRUSTED = ("untrusted", "changed")
 ENDS = {"finished": "done", "failed": "bad", "waiting": "wait", "open": "run"}
@@ -44,15 +49,6 @@ async def agents_page(call: PageCall) -> Response:
             elif one.state in UNTRUSTED:
                 way = h("p", h("a", "Look at it, then trust it", href=page))
             tiles.append(h("section", head, where, h("p", one_line(one.description)), way, class_="tile"))
-        runs = [_run_row(call, run) for run in find_runs(app)[:MAX_RUNS]]
-        names = ("Run", "Asked", "Ended", "When", "Tokens", "Cost")
-        table = h(
-            "table",
-            h("thead", h("tr", *(h("th", name, scope="col") for name in names))),
-            h("tbody", *runs),
-            class_="list",
-        )
-        box = h("div", table, class_="scroll", tabindex="0", role="region", aria_label="Past runs")
         empty = h(
             "p",
             "No agent yet. ",
@@ -60,10 +56,7 @@ async def agents_page(call: PageCall) -> Response:
             " writes a first one.",
             class_="empty",
         )
-        none = h("p", "No run yet.", class_="soft")
-        return join(
-            h("div", *tiles, class_="grid") if tiles else empty, h("h2", "Past runs"), box if runs else none
-        )
+        return join(h("div", *tiles, class_="grid") if tiles else empty, _runs(call, find_runs(app)))
 
     head = h("p", LEAD, class_="lead")
     return HTMLResponse(place(call.view("Agents", "agents"), head, await call.app.query(look)))
@@ -86,7 +79,8 @@ async def agent_page(call: PageCall) -> Response:
         facts = "\n".join(agent_details(agent, trust, agents))
         files = [file_shown(WorkspaceFile(*each)) for each in sorted(agent.files.files.items())]
         names = h("h2", f"Its files, {len(files)}")
-        return join(asks, h("pre", facts, class_="output whole", tabindex="0"), names, *files)
+        past = _runs(call, find_runs(app, found.slug))
+        return join(asks, past, h("pre", facts, class_="output whole", tabindex="0"), names, *files)
 
     shown = await call.app.query(look)
     back = h("p", h("a", "← agents", href=f"{base}/agents"))
@@ -118,6 +112,29 @@ def file_shown(file: WorkspaceFile) -> Html:
         h("pre", highlighted(text, path=name), class_="output whole", tabindex="0"),
         open=True,
     )
+
+
+async def builds_page(call: PageCall) -> Response:
+    found = await call.app.query(lambda app: find_runs(app, BUILD))
+    lead = h("p", BUILDS_LEAD, class_="lead")
+    start = button("Start a build", "start-build", class_="primary")
+    content = (lead, h("div", start, class_="buttons"), _runs(call, found))
+    return HTMLResponse(place(call.view("Builds", "builds"), *content))
+
+
+def _runs(call: PageCall, found: list[PastRun]) -> Html:
+    """Past runs as a list, the latest first."""
+    head = h("h2", "Past runs")
+    if not found:
+        return join(head, h("p", "No run yet.", class_="soft"))
+    names = ("Run", "Asked", "Ended", "When", "Tokens", "Cost")
+    table = h(
+        "table",
+        h("thead", h("tr", *(h("th", name, scope="col") for name in names))),
+        h("tbody", *(_run_row(call, run) for run in found[:MAX_RUNS])),
+        class_="list",
+    )
+    return join(head, h("div", table, class_="scroll", tabindex="0", role="region", aria_label="Past runs"))
 
 
 def _run_row(call: PageCall, run: PastRun) -> Html:

@@ -33,6 +33,8 @@ async function decide(button, type, fields) {
   }
 }
 
+export const followPlan = () => command("send_message", { text: "Follow the plan.", route: "follow" });
+
 const clicks = {
   approve: (button) =>
     decide(button, "answer_approval", { approval_id: button.dataset.id, decision: button.dataset.decision }),
@@ -85,7 +87,10 @@ const clicks = {
   },
   "close-drawers": closeDrawers,
   "session-menu": sessionMenu,
-  "approve-plan": (button) => decide(button, "approve_plan", { plan_id: button.dataset.id }),
+  async "approve-plan"(button) {
+    await decide(button, "approve_plan", { plan_id: button.dataset.id });
+    await followPlan();
+  },
   "todo-done": (button) => command("complete_todo", { todo_id: button.dataset.id }),
   stop: () => command("cancel"),
   mention,

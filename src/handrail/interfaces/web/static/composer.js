@@ -108,6 +108,8 @@ function accept() {
 
 async function send() {
   const text = input.value;
+  options = [];
+  show();
   if (!text.trim() && !images.length) return;
   const slash = /^\/([a-z]+)(?:\s+([\s\S]*))?$/.exec(text.trim());
   if (slash && SLASH[slash[1]]) {
@@ -160,13 +162,13 @@ export function start() {
   });
   input.addEventListener("keydown", (event) => {
     if (event.isComposing) return;
-    if (options.length) {
+    const complete = event.key === "Enter" && options[chosen]?.insert.trim() === input.value.trim();
+    if (options.length && !complete) {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (step) {
         chosen = (chosen + step + options.length) % options.length;
         show();
-      } else if (event.key === "Tab" || (event.key === "Enter" && options[chosen].insert.trim() !== input.value.trim()))
-        accept();
+      } else if (event.key === "Tab" || event.key === "Enter") accept();
       else if (event.key === "Escape") {
         options = [];
         show();

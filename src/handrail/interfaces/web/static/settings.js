@@ -52,6 +52,7 @@ export const clicks = {
     await request("POST", "/trust", { files: JSON.parse(button.dataset.files) });
     location.reload();
   },
+  "start-build": () => location.assign(`${base}/?text=${encodeURIComponent("/build ")}`),
   "use-agent": (button) => location.assign(`${base}/?text=${encodeURIComponent(`@${button.dataset.id} `)}`),
 };
 

@@ -1,7 +1,7 @@
 // Slash commands of the composer.
 
-import { base, command, session, toast, Problem } from "./api.js";
-import { exportSession, forkSession, renameSession } from "./actions.js";
+import { base, command, request, session, toast, Problem } from "./api.js";
+import { exportSession, followPlan, forkSession, renameSession } from "./actions.js";
 import { findDialog, helpDialog, rewindDialog } from "./dialogs.js";
 import { showTab } from "./feed.js";
 
@@ -15,6 +15,30 @@ async function tab(name) {
 function required(text, usage) {
   if (!text) throw new Problem(`Say ${usage}.`);
   return text;
+}
+
+// A message with a route of its own; the first one starts a session.
+async function say(text, route, mode) {
+  const id = session || (await request("POST", "/sessions", { mode })).id;
+  if (session && mode) await command("set_mode", { mode });
+  await command("send_message", { text, route }, id);
+  if (!session) go(`s/${id}`);
+}
+
+const setStatus = (status) => request("PATCH", `/sessions/${session}`, { status });
+
+async function verify(text) {
+  const words = text.split(/\s+/).filter(Boolean);
+  const only = words.filter((each) => each !== "changed");
+  await request("POST", "/checks/run", { only, changed: words.includes("changed") });
+  go("checks");
+}
+
+function changeLabels(text) {
+  const words = required(text, "/label NAME, or /label -NAME").split(/\s+/);
+  const remove = words.filter((each) => each.startsWith("-")).map((each) => each.slice(1));
+  const add = words.filter((each) => !each.startsWith("-"));
+  return command("change_labels", { add, remove });
 }
 
 export const SLASH = {
@@ -33,6 +57,26 @@ export const SLASH = {
     takes: "ROUTE",
     help: "where messages go: auto, agent, chat, or an agent's name",
     run: (text) => command("set_route", { route: required(text, "/route auto") }),
+  },
+  plan: {
+    takes: "TASK",
+    help: "make a plan for it first; follow goes on with the one you approved",
+    run: (text) => (text === "follow" ? followPlan() : say(required(text, "/plan TASK"), "plan", "plan")),
+  },
+  build: {
+    takes: "TASK",
+    help: "do it in a copy; kept only if the checks agree",
+    run: (text) => say(required(text, "/build TASK"), "build"),
+  },
+  verify: { takes: "[NAME|changed]", help: "run the project's own checks", run: verify },
+  init: {
+    help: "write a first AGENTS.md, or add what is missing in it",
+    run: () => say("Write a first AGENTS.md for this repository, or add what is missing in it.", "init"),
+  },
+  auto: {
+    takes: "on|off",
+    help: "whether a request in steps continues by itself",
+    run: (text) => command("set_auto_continue", { on: required(text, "/auto on or /auto off") === "on" }),
   },
   changes: {
     takes: "[N]",
@@ -97,6 +141,20 @@ export const SLASH = {
         ? command("rename", { title: text })
         : renameSession(session, document.querySelector("#head h1").textContent),
   },
+  status: {
+    takes: "STATUS",
+    help: "open, in progress, done or archived",
+    run: (text) => setStatus(required(text, "/status done").replace(/[\s-]+/g, "_")),
+  },
+  label: { takes: "NAME|-NAME", help: "add or remove labels of this session", run: changeLabels },
+  archive: {
+    help: "close this session, and hide it from lists",
+    run: async () => {
+      await setStatus("archived");
+      go("");
+    },
+  },
+  sessions: { help: "search the sessions", run: () => document.getElementById("search").focus() },
   cost: {
     help: "what this session has cost",
     run: () =>
@@ -134,8 +192,10 @@ function nextStep(text) {
   step.click();
 }
 
+const ANYWHERE = ["help", "agents", "clear", "model", "intent", "plan", "build", "verify", "init", "sessions"];
+
 export async function runSlash(name, text) {
-  if (!session && !["help", "agents", "clear", "model", "intent"].includes(name)) {
+  if (!session && !ANYWHERE.includes(name)) {
     throw new Problem("There is no session yet.", "Your first message starts one.");
   }
   await SLASH[name].run(text);
