@@ -69,8 +69,9 @@ async def test_client_that_is_too_slow_is_cut_off(tmp_path: Path, monkeypatch: p
         assert await answer_to(served, b"GET / HTTP/1.1\r\nHost:") == b""
         assert await answer_to(served) == b""
         typed = {"content-type": "application/json", "content-length": "10"}
-        sent = head(served, "POST /api/sessions HTTP/1.1", **typed)
-        assert (await answer_to(served, sent, b"{")).startswith(b"HTTP/1.1 408")
+        for path in ("/api/sessions", "/w/workspace/viewer"):
+            sent = head(served, f"POST {path} HTTP/1.1", **typed)
+            assert (await answer_to(served, sent, b"{")).startswith(b"HTTP/1.1 408"), path
 
 
 @pytest.mark.promise("HTTP-10")

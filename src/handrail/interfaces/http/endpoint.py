@@ -104,7 +104,7 @@ class Handler:
             given["body"] = Upload(_parts(request, self._endpoint.max_body))
         elif self._body is not None:
             self._check_type(request)
-            given["body"] = self._decode(await _whole_body(request, self._endpoint.max_body))
+            given["body"] = self._decode(await whole_body(request, self._endpoint.max_body))
         if self._endpoint.of_server:
             return self._respond(await self._endpoint.function(self._server, **given))
         workspace = self._server.workspace(names.pop("workspace", ""))
@@ -159,7 +159,8 @@ def _invalid(message: str) -> ApiError:
     return ApiError(400, "invalid_request", message, "/openapi.json says what is expected.")
 
 
-async def _whole_body(request: Request, limit: int) -> bytes:
+async def whole_body(request: Request, limit: int) -> bytes:
+    """All of the body. Raises ApiError where it is too large or too slow, or cut off."""
     return b"".join([part async for part in _parts(request, limit)])
 
 

@@ -1,6 +1,7 @@
 """The board of intents, one intent with its timeline, and who wrote each line of a file."""
 
 import time
+from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, Response
 
@@ -70,7 +71,11 @@ def _tile(call: PageCall, intent: Intent, changes: int, problems: IntentProblems
     waits = [text for text in problems.waiting if text.startswith(f"{intent.id} ")]
     clash = any(intent.id in (each.one, each.other) for each in problems.conflicts)
     sign = dot("ok", "done") if intent.done else dot("wait", "overlaps") if clash else dot("run", state)
-    link = h("a", one_line(intent.name) or intent.id, href=f"/w/{call.workspace.name}/intents/{intent.id}")
+    link = h(
+        "a",
+        one_line(intent.name) or intent.id,
+        href=f"/w/{call.workspace.name}/intents/{quote(intent.id, safe='')}",
+    )
     return h(
         "section",
         h("h2", sign, link),
@@ -118,7 +123,7 @@ async def intent_page(call: PageCall) -> Response:
                 when = h("span", format_age(time.time() - one.at), class_="soft")
                 rows.append((one.at, h("div", dot("run", "edited"), words, when, class_="change-row")))
         timeline = [row for _, row in sorted(rows, key=lambda each: each[0], reverse=True)]
-        files = [h("li", h("a", path, href=f"{base}/blame?path={path}")) for path in touched]
+        files = [h("li", h("a", path, href=f"{base}/blame?path={quote(path)}")) for path in touched]
         return join(
             h("p", h("a", "← intents", href=f"{base}/intents")),
             h("h1", f"{intent.id} {one_line(intent.name)}"),

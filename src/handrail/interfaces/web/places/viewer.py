@@ -4,7 +4,7 @@ import anyio.to_thread
 from starlette.responses import HTMLResponse, Response
 
 from handrail.app.sessions import exported_events
-from handrail.interfaces.http.errors import ApiError
+from handrail.interfaces.http.endpoint import whole_body
 from handrail.interfaces.web.conversation.timeline import Timeline
 from handrail.interfaces.web.frame import place
 from handrail.interfaces.web.html import Html, h, join
@@ -17,7 +17,7 @@ LEAD = "Choose a file that was made by exporting a session. It is only shown: no
 
 async def viewer_page(call: PageCall) -> Response:
     if call.request.method == "POST":
-        return part(await anyio.to_thread.run_sync(_shown, await _body(call)))
+        return part(await anyio.to_thread.run_sync(_shown, await whole_body(call.request, MAX_BYTES)))
     chooser = h("input", type="file", id="viewed", data_act="view-file")
     field = h("div", h("label", "Exported session", for_="viewed"), chooser, class_="field")
     shown = h("div", id="viewer", class_="log")
@@ -30,17 +30,6 @@ async def viewer_page(call: PageCall) -> Response:
             narrow=True,
         )
     )
-
-
-async def _body(call: PageCall) -> bytes:
-    data = bytearray()
-    async for piece in call.request.stream():
-        data += piece
-        if len(data) > MAX_BYTES:
-            raise ApiError(
-                413, "too_large", f"The file has more than {MAX_BYTES:,} bytes.", "Import it instead."
-            )
-    return bytes(data)
 
 
 def _shown(data: bytes) -> Html:

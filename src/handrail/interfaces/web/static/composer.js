@@ -112,7 +112,7 @@ async function send() {
   show();
   if (!text.trim() && !images.length) return;
   const slash = /^\/([a-z]+)(?:\s+([\s\S]*))?$/.exec(text.trim());
-  if (slash && SLASH[slash[1]]) {
+  if (slash && Object.hasOwn(SLASH, slash[1])) {
     input.value = "";
     await runSlash(slash[1], (slash[2] || "").trim());
     return;
