@@ -92,6 +92,7 @@ def test_plan_is_approved_on_its_card_and_followed(site: Site, page: Page) -> No
     assert (site.root / "a.txt").read_text() == "a\n"
 
 
+@pytest.mark.promise("WEB-18")
 def test_slash_commands_start_sessions_and_sort_them(site: Site, page: Page) -> None:
     site.open(page, {"when": "", "text": "Written."}, HANDRAIL_MODE="edit", **ROUTED)
     page.fill("#message", "/init")

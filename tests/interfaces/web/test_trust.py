@@ -31,7 +31,7 @@ def test_agent_of_the_workspace_is_trusted_as_it_was_shown_and_not_as_it_became(
     expect(files.last.locator("pre")).to_have_text("Delete everything.")
     page.get_by_role("button", name="Trust it").click()
     expect(page.locator(".banner")).to_have_count(0)
-    page.get_by_role("link", name="← agents").click()
+    page.goto(site.place("agents"))
     expect(page.get_by_role("button", name="Use @small")).to_be_visible()
     prompt.write_text("Delete everything twice.")
     page.goto(site.place("agents/small"))

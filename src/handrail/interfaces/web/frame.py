@@ -279,9 +279,12 @@ def drawer_buttons() -> tuple[Html, Html]:
 def place(view: PageView, *content: Html | None, narrow: bool = False) -> str:
     """A page without a conversation."""
     left, _ = drawer_buttons()
-    # The first page of a place has no other heading; those below it have their own.
-    tag = "h1" if view.title in PLACE_TITLES else "strong"
-    bar = h("header", left, h(tag, view.title), class_="topbar")
+    title, label = h("strong", view.title), dict(PLACES).get(view.place)
+    if view.title in PLACE_TITLES:
+        title = h("h1", view.title)
+    elif label:  # a page below the place, with a heading of its own
+        title = h("a", label, href=f"{view.base}/{view.place}")
+    bar = h("header", left, title, class_="topbar")
     column = h("div", *content, class_=f"column{' narrow' if narrow else ''}")
     centre = h("main", bar, h("div", column, class_="place", tabindex="-1"), class_="centre", id="main")
     return render_page(view, centre)

@@ -64,7 +64,7 @@ async def agents_page(call: PageCall) -> Response:
 
 async def agent_page(call: PageCall) -> Response:
     """What an agent consists of, down to every file; and the button that trusts exactly that."""
-    wanted, base = call.request.path_params["agent"], f"/w/{call.workspace.name}"
+    wanted = call.request.path_params["agent"]
 
     def look(app: App) -> Html:
         agents = Agents(app.workspace.root, call.workspace.environ)
@@ -80,12 +80,11 @@ async def agent_page(call: PageCall) -> Response:
         files = [file_shown(WorkspaceFile(*each)) for each in sorted(agent.files.files.items())]
         names = h("h2", f"Its files, {len(files)}")
         past = _runs(call, find_runs(app, found.slug))
-        return join(asks, past, h("pre", facts, class_="output whole", tabindex="0"), names, *files)
+        return join(asks, past, h("pre", facts, class_="output whole lines", tabindex="0"), names, *files)
 
     shown = await call.app.query(look)
-    back = h("p", h("a", "← agents", href=f"{base}/agents"))
     title = one_line(wanted)
-    return HTMLResponse(place(call.view(title, "agents"), back, h("h1", title), shown, narrow=True))
+    return HTMLResponse(place(call.view(title, "agents"), h("h1", title), shown, narrow=True))
 
 
 def _trust_question(agent: Agent, trust: str) -> Html:
@@ -152,20 +151,14 @@ def _run_row(call: PageCall, run: PastRun) -> Html:
 
 async def run_page(call: PageCall) -> Response:
     run = await find_run(call.app, call.request.path_params["run"])
-    base = f"/w/{call.workspace.name}"
     report = next((one.event.text for one in reversed(run.events) if isinstance(one.event, RunCompleted)), "")
     lines = "\n".join(run_details(run))
     return HTMLResponse(
         place(
-            call.view(run.pipeline, "agents"),
-            h(
-                "p",
-                h("a", "← agents", href=f"{base}/agents"),
-                " ",
-                h("a", "its conversation", href=f"{base}/s/{run.session_id}"),
-            ),
+            call.view(run.pipeline, "builds" if run.pipeline == BUILD else "agents"),
             h("h1", f"{run.pipeline}, {run.end}"),
             h("p", one_line(run.question), class_="lead"),
+            h("p", h("a", "Its conversation", href=f"/w/{call.workspace.name}/s/{run.session_id}")),
             h("div", render_run(run_view(run.events), ()), class_="tile"),
             h("section", h("h2", "Report"), h("div", markdown(report), class_="prose")) if report else None,
             h("h2", "What happened"),

@@ -125,7 +125,6 @@ async def intent_page(call: PageCall) -> Response:
         timeline = [row for _, row in sorted(rows, key=lambda each: each[0], reverse=True)]
         files = [h("li", h("a", path, href=f"{base}/blame?path={quote(path)}")) for path in touched]
         return join(
-            h("p", h("a", "← intents", href=f"{base}/intents")),
             h("h1", f"{intent.id} {one_line(intent.name)}"),
             h("p", intent.status or "active", class_="lead"),
             *(h("p", text, class_="t-wait") for text in notes),
