@@ -9,6 +9,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Page, expect
 
 from tests.interfaces.web.site import Site, edit, ended, read, ready, send
+from tests.pipelines.agents import agent
 
 RUN = "window.ran=1"
 TEMPLATES = (
@@ -103,11 +104,13 @@ def test_no_payload_runs_in_answers_tool_output_names_and_imported_sessions(
     session = page.url.rpartition("/")[2]
     site.run("sessions", "rename", session, PAYLOADS[0][:100])
     site.run("export", session, str(tmp_path / "x.handrail"))
+    agent(site.root, prompt="\n".join(PAYLOADS))
     for path in (
         "audit",
         f"audit/{session}/1",
         f"s/{session}/changes/1",
         "charts",
+        "agents/small",
         f"blame?path=src/{NAMES[1]}",
     ):
         page.goto(site.place(path))
@@ -135,6 +138,7 @@ def test_policy_of_the_page_forbids_inline_scripts(site: Site, page: Page) -> No
 def test_axe_finds_nothing_on_the_main_views(site: Site, page: Page, theme: str) -> None:
     change = {"text": "So:", "calls": [edit(site, "src/cart.py", "subtotal + tax", "subtotal")]}
     table = "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nx = 1  # one\n```\n\n```sh\nls\n```\n"
+    agent(site.root)
     site.open(page, {"calls": [read("src/cart.py"), read("nothing")]}, change, {"text": table})
     page.context.add_cookies([{"name": "handrail_theme", "value": theme, "url": site.place("")}])
     send(page, "fix it")
@@ -156,6 +160,8 @@ def test_axe_finds_nothing_on_the_main_views(site: Site, page: Page, theme: str)
         f"audit/{session}/1",
         "charts",
         "agents",
+        "agents/small",
+        "builds",
         "settings",
         "viewer",
         f"s/{session}/changes/1",

@@ -56,7 +56,13 @@ async def change_page(call: PageCall) -> Response:
         ]
         head = h("h1", dot(SIGNS.get(change.status, "off"), state), f" Change {change.number}, {state}")
         return join(
-            _back(call), head, h("p", " · ".join(facts), class_="lead"), *notes, acts, _views(), *files
+            _back(call),
+            head,
+            h("p", " · ".join(facts), class_="lead"),
+            *notes,
+            acts,
+            diff_views(call),
+            *files,
         )
 
     shown, html = await call.app.query(look)
@@ -71,19 +77,37 @@ async def net_page(call: PageCall) -> Response:
     empty = h("p", "Nothing that this session changed is still in place.", class_="empty")
     words = f"{count_of(len(found), 'file')}, without what others changed."
     head = join(_back(call), h("h1", "What the changes add up to"), h("p", words, class_="lead"))
-    return HTMLResponse(place(call.view("Changes"), head, _views() if files else None, *(files or [empty])))
+    return HTMLResponse(
+        place(call.view("Changes"), head, diff_views(call) if files else None, *(files or [empty]))
+    )
 
 
 def _back(call: PageCall) -> Html:
     return h("p", h("a", "← conversation", href=f"/w/{call.workspace.name}/s/{call.session_id}"))
 
 
-def _views() -> Html:
-    """The choice between unified and side by side."""
-    ways = {"": "As wide as it fits", "unified": "Unified", "split": "Side by side"}
+def diff_views(call: PageCall) -> Html:
+    """The choice between unified and side by side, which counts for all differences."""
+    chosen = call.view("").diff
+    ways = {
+        "": "Side by side where there is room",
+        "unified": "Always unified",
+        "split": "Always side by side",
+    }
     return h(
         "div",
-        *(button(words, "diff-view", class_="small", id=name) for name, words in ways.items()),
+        *(
+            h(
+                "button",
+                words,
+                type="button",
+                class_="small",
+                data_act="diff-view",
+                data_id=name,
+                aria_pressed="true" if name == chosen else "false",
+            )
+            for name, words in ways.items()
+        ),
         class_="buttons filters",
     )
 

@@ -16,6 +16,7 @@ from handrail.interfaces.web.frame import THEMES, place
 from handrail.interfaces.web.html import Html, h, join
 from handrail.interfaces.web.page_call import PageCall, part
 from handrail.interfaces.web.places.agents import file_shown
+from handrail.interfaces.web.places.changes import diff_views
 from handrail.protocol.errors import HandrailError
 
 KEYS = {
@@ -41,7 +42,7 @@ async def settings_page(call: PageCall) -> Response:
             h("h2", "Look"),
             _themes(call),
             h("h2", "Differences"),
-            _diff_views(call),
+            diff_views(call),
             h("h2", "Notifications"),
             h("p", "When a turn ends or asks you, and this window is not in front.", class_="soft"),
             button("Turn on notifications", "notifications"),
@@ -86,30 +87,6 @@ def _swatch(name: str, label: str, chosen: str, tones: list[Html]) -> Html:
         data_id=name,
         data_theme=name or None,
         aria_pressed="true" if name == chosen else "false",
-    )
-
-
-def _diff_views(call: PageCall) -> Html:
-    chosen = call.view("").diff
-    ways = {
-        "": "Side by side where there is room",
-        "unified": "Always unified",
-        "split": "Always side by side",
-    }
-    return h(
-        "div",
-        *(
-            h(
-                "button",
-                words,
-                type="button",
-                data_act="diff-view",
-                data_id=name,
-                aria_pressed="true" if name == chosen else "false",
-            )
-            for name, words in ways.items()
-        ),
-        class_="buttons",
     )
 
 
