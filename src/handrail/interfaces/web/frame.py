@@ -24,7 +24,6 @@ PLACES = (
     ("charts", "Charts"),
     ("settings", "Settings"),
 )
-PLACE_TITLES = ("Viewer", *(label for _, label in PLACES))
 DAY = 86_400
 STATUSES = {
     "": "All but archived",
@@ -280,7 +279,7 @@ def place(view: PageView, *content: Html | None, narrow: bool = False) -> str:
     """A page without a conversation."""
     left, _ = drawer_buttons()
     title, label = h("strong", view.title), dict(PLACES).get(view.place)
-    if view.title in PLACE_TITLES:
+    if view.title == label or view.place == "viewer":
         title = h("h1", view.title)
     elif label:  # a page below the place, with a heading of its own
         title = h("a", label, href=f"{view.base}/{view.place}")

@@ -79,8 +79,8 @@ async def agent_page(call: PageCall) -> Response:
         facts = "\n".join(agent_details(agent, trust, agents))
         files = [file_shown(WorkspaceFile(*each)) for each in sorted(agent.files.files.items())]
         names = h("h2", f"Its files, {len(files)}")
-        past = _runs(call, find_runs(app, found.slug))
-        return join(asks, past, h("pre", facts, class_="output whole lines", tabindex="0"), names, *files)
+        parts = h("pre", facts, class_="output whole lines", tabindex="0")
+        return join(asks, parts, names, *files, _runs(call, find_runs(app, found.slug)))
 
     shown = await call.app.query(look)
     title = one_line(wanted)

@@ -40,13 +40,8 @@ export const clicks = {
     }
   },
   async "trust-agent"(button) {
-    button.disabled = true;
-    try {
-      await request("POST", "/trust", { agents: { [button.dataset.id]: button.dataset.hash } });
-      location.reload();
-    } finally {
-      button.disabled = false;
-    }
+    await request("POST", "/trust", { agents: { [button.dataset.id]: button.dataset.hash } });
+    location.reload();
   },
   async "trust-settings"(button) {
     await request("POST", "/trust", { files: JSON.parse(button.dataset.files) });
