@@ -7,8 +7,10 @@ from playwright.sync_api import Page, expect
 
 from handrail.models.embedded.model_files import LOCAL_MODEL_VARIABLE
 from tests.conftest import NO_SERVER
-from tests.interfaces.web.site import Site, ended, last_turn, send
+from tests.interfaces.web.site import Site, last_turn, send
 
+PATIENT_MS = 240_000
+"""A real model on a busy machine takes its time."""
 GREET = 'def greet(name):\n    return "Hello, " + name\n'
 
 
@@ -25,12 +27,13 @@ def test_small_model_is_asked_its_edit_approved_and_undone(
     greet.write_text(GREET)
     site.open(page, **{LOCAL_MODEL_VARIABLE: str(qwen)})
     send(page, 'In @greet.py, replace "Hello, " by "Welcome, "')
-    page.locator(".card.change.waiting [data-act=approve]").first.click()
-    ended(page)
+    page.locator(".card.change.waiting [data-act=approve]").first.click(timeout=PATIENT_MS)
+    end = last_turn(page).locator(".turn-end")
+    expect(end).to_be_visible(timeout=PATIENT_MS)
     assert '"Welcome, " + name' in greet.read_text()
     page.locator(".card.change [data-act=undo]").click()
     expect(page.locator(".card.change.undone")).to_contain_text("rolled back")
     assert greet.read_text() == GREET
     send(page, "What does @greet.py do? Answer in one sentence.")
-    ended(page)
+    expect(end).to_be_visible(timeout=PATIENT_MS)
     expect(last_turn(page).locator(".answer").last).to_contain_text("greet")
