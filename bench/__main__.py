@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from bench import changes, copies, deciding, following, long_session, web_page, web_server
+from bench import changes, copies, deciding, following, long_session, tasks_list, web_page, web_server
 from bench.agents import STEADY, Agent, Handrail
 from bench.commits import Gap, longest_gap
 from bench.figures import Measured, missed, table
@@ -64,6 +64,8 @@ def main() -> None:
         f" after {delay.outside:.1f}; wanted are 50.",
         flush=True,
     )
+    listed = tasks_list.measure()
+    print("\n".join(tasks_list.report(listed)), flush=True)
     served = None if options.short else web_server.measure()
     if served:
         print("\n".join(web_server.report(served)), flush=True)
@@ -76,6 +78,7 @@ def main() -> None:
         "result_to_request": gap._asdict(),
         "command_decision_ms": decision._asdict(),
         "step_to_follower_ms": delay._asdict(),
+        "task_list_ms": listed._asdict(),
         "server": served and served._asdict() | {"readers": served.readers._asdict()},
         "page": page and page._asdict(),
         "agents": [row.facts() for row in rows],

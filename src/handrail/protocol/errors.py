@@ -2,6 +2,7 @@
 
 HandrailError                 a sentence for the user that says what to do; `exit_status` for the shell
 ├── UsageProblem              the request is wrong: unknown session, bad option                 (2)
+│   └── IdempotencyConflict   a key came again with other operations: use a new key
 ├── ConfigProblem             a settings file cannot be read or has an unknown key              (2)
 ├── IntentsProblem            the file of intents cannot be read, or the edit of it is wrong    (2)
 ├── ModelProblem              what an adapter raises in place of a provider's own error
@@ -64,6 +65,9 @@ class HandrailError(Exception):
 
 class UsageProblem(HandrailError):
     exit_status = 2
+
+
+class IdempotencyConflict(UsageProblem): ...
 
 
 class ConfigProblem(HandrailError):

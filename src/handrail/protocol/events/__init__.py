@@ -16,8 +16,9 @@ from handrail.protocol.events.plans import *
 from handrail.protocol.events.requests import *
 from handrail.protocol.events.runs import *
 from handrail.protocol.events.session import *
+from handrail.protocol.events.tasks import *
 from handrail.protocol.events.tools import *
 
 TurnEvent = ConversationEvent | RequestEvent | RunEvent | ToolEvent | ApprovalEvent | CheckEvent
-Event = TurnEvent | ChangeEvent | IntentEvent | SessionEvent | PlanEvent
+Event = TurnEvent | ChangeEvent | IntentEvent | SessionEvent | PlanEvent | TaskListEvent
 EVENT: Decoder[Event] = Decoder(Event)

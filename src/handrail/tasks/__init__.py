@@ -1,0 +1,1 @@
+"""The user's task list: dates, recurrence, operations, search and undo."""

@@ -1,0 +1,120 @@
+"""Finding tasks: by a filter, by words, and the few that a model is shown."""
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from handrail.protocol.task import Task
+from handrail.protocol.values import TaskFilter
+from handrail.tasks.dates import week_of
+from handrail.tasks.recurrence import next_occurrence
+
+MAX_FOCUSED = 50
+CACHED_TEXTS = 50_000
+FAR = "9999-12-31"
+
+
+class SearchText(NamedTuple):
+    """What a search looks at: without case and accents, each word after a space."""
+
+    title: str
+    notes: str
+
+
+@lru_cache(CACHED_TEXTS)
+def _search_text(title: str, notes: str) -> SearchText:
+    return SearchText(f" {fold(title)}", f" {fold(notes)}")
+
+
+def fold(text: str) -> str:
+    """The words of a text without case, accents and punctuation, with one space between them."""
+    if not text.isascii():
+        text = "".join(
+            each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each)
+        )
+    return " ".join("".join(each if each.isalnum() else " " for each in text.casefold()).split())
+
+
+def search(tasks: Iterable[Task], text: str) -> list[Task]:
+    """Tasks that have every word of the text, the best first: in the title, at the start of a word, open."""
+    words = fold(text).split()
+    if not words:
+        return []
+    found = []
+    for task in tasks:
+        shown = _search_text(task.title, task.notes)
+        if all(word in shown.title or word in shown.notes for word in words):
+            in_title = sum(f" {word}" in shown.title for word in words) * 2
+            in_title += sum(word in shown.title for word in words)
+            found.append((task.completed, -in_title, -task.number, task))
+    return [each[-1] for each in sorted(found, key=lambda each: each[:-1])]
+
+
+def matches(task: Task, where: TaskFilter) -> bool:
+    """Whether a filter lets the task through; a repeating one has a date where it occurs in the range."""
+    if where.ids and task.id not in where.ids:
+        return False
+    if where.priority and task.priority != where.priority:
+        return False
+    if where.completed is not None and task.completed != where.completed:
+        return False
+    if where.repeating is not None and task.repeats != where.repeating:
+        return False
+    if where.scheduled_range and not _within(task, *where.scheduled_range):
+        return False
+    if where.text:
+        shown = _search_text(task.title, task.notes)
+        return all(word in shown.title or word in shown.notes for word in fold(where.text).split())
+    return True
+
+
+def _within(task: Task, first: str, last: str) -> bool:
+    if not task.scheduled_for or (last and task.scheduled_for > last):
+        return False
+    if not task.repeats:
+        return task.scheduled_for >= first
+    found = next_occurrence(task, date.fromisoformat(first or task.scheduled_for))
+    return found is not None and found.isoformat() <= (last or FAR)
+
+
+def selected(tasks: Mapping[str, Task], where: TaskFilter) -> list[Task]:
+    """The tasks that a filter lets through, oldest first."""
+    if where.ids:
+        named = (tasks[each] for each in dict.fromkeys(where.ids) if each in tasks)
+        return [task for task in named if matches(task, where)]
+    return [task for task in tasks.values() if matches(task, where)]
+
+
+class Focus(NamedTuple):
+    """The tasks that a model is shown, and how many there are in all."""
+
+    tasks: tuple[Task, ...]
+    total: int
+
+
+def focused(
+    tasks: Mapping[str, Task], today: date, where: TaskFilter | None = None, most: int = MAX_FOCUSED
+) -> Focus:
+    """The tasks of a filter; without one, this week's open tasks and then others, the nearest date first."""
+    if where is not None and where != TaskFilter():
+        found = selected(tasks, where)
+        found.sort(key=lambda task: (task.completed, _nearness(task, today), task.number))
+        return Focus(tuple(found[:most]), len(found))
+    monday, sunday = (day.isoformat() for day in week_of(today))
+    still_open = [task for task in tasks.values() if not task.completed]
+    week = [task for task in still_open if _within(task, monday, sunday)]
+    chosen = {task.id for task in week}
+    rest = [task for task in still_open if task.id not in chosen]
+    week.sort(key=lambda task: (_nearness(task, today), task.number))
+    rest.sort(key=lambda task: (_nearness(task, today), -task.number))
+    return Focus(tuple([*week, *rest][:most]), len(tasks))
+
+
+def _nearness(task: Task, today: date) -> int:
+    """Days between today and the task's date, or its next one; a task without a date comes last."""
+    if not task.scheduled_for:
+        return 1_000_000
+    day = (next_occurrence(task, today) if task.repeats else None) or date.fromisoformat(task.scheduled_for)
+    return abs((day - today).days)
