@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from handrail.engine.admin.proposals import Proposals
     from handrail.engine.admin.trace import TraceQueries
     from handrail.engine.admin.workspace_intents import WorkspaceIntents
+    from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
 
 
@@ -420,6 +421,14 @@ class App:
         from handrail.engine.admin.workspace_intents import WorkspaceIntents
 
         return WorkspaceIntents(self.log, self.workspace, self._intents)
+
+    @property
+    def tasks(self) -> "TaskList":
+        """The user's task list in this workspace."""
+        from handrail.tasks.dates import user_zone
+        from handrail.tasks.task_list import TaskList
+
+        return TaskList(self.log, user_zone(self.settings.tasks.time_zone, self._environ))
 
     @property
     def trace(self) -> "TraceQueries":

@@ -240,6 +240,11 @@ class LessonSettings(Value):
     """The heading they stand under."""
 
 
+class TaskSettings(Value):
+    time_zone: str = ""
+    """The zone in which dates of the task list are meant, such as `Europe/Berlin`; empty: the system's."""
+
+
 class DisplaySettings(Value):
     color: Literal["auto", "always", "never"] = "auto"
 
@@ -260,6 +265,7 @@ class Settings(Value):
     git: GitSettings = GitSettings()
     intents: IntentSettings = IntentSettings()
     lessons: LessonSettings = LessonSettings()
+    tasks: TaskSettings = TaskSettings()
     display: DisplaySettings = DisplaySettings()
     checks: CheckSettings = CheckSettings()
     hooks: tuple[HookSettings, ...] = ()

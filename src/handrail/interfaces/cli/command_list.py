@@ -34,6 +34,7 @@ COMMANDS = {
     "trust": Entry("setup.trust", "trust", "review and trust what came with a folder"),
     "policy": Entry("setup.policy", "policy explain", "what the rules say about a command or path"),
     "intents": Entry("intents", "intents", "what changes belong to: init, new, edit ..."),
+    "tasks": Entry("tasks", "tasks [week]", "your own task list: add, edit, done, undo ..."),
     "trace": Entry("trace", "trace blame FILE", "who wrote a line; verify, report"),
     "agents": Entry("agents", "agents", "agents in folders: list, show, validate, new, runs"),
     "serve": Entry("serve", "serve [FOLDER...]", "the web page and the HTTP API"),

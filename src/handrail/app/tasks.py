@@ -1,0 +1,139 @@
+"""The user's task list for interfaces: agenda, week, finding a task, and promoting one."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+from handrail.changes.forms.document import CreateChange, Document, RewriteChange
+from handrail.protocol.errors import PathProblem, UsageProblem
+from handrail.protocol.task import Task
+from handrail.tasks.dates import DATE_HINT, read_date, week_of
+from handrail.tasks.normalise import named_weekday
+from handrail.tasks.recurrence import ONE_DAY, occurrences, open_occurrence
+from handrail.tasks.task_list import TaskList
+from handrail.workspace.files import Workspace
+
+if TYPE_CHECKING:
+    from handrail.app.app import App
+
+__all__ = ["TaskList", "named_weekday"]
+
+DAYS_OF_WEEK = 7
+MAX_NAMED = 5
+
+
+class DatedTask(NamedTuple):
+    """A task on the day for which it is shown."""
+
+    task: Task
+    day: date | None
+    done: bool
+
+
+class Agenda(NamedTuple):
+    """Tasks under a heading: overdue, today, this week, later, without a date, done."""
+
+    heading: str
+    tasks: tuple[DatedTask, ...]
+
+
+def agenda(tasks: Sequence[Task], today: date) -> list[Agenda]:
+    """The tasks by when they are due; headings without tasks are left out."""
+    sunday = week_of(today)[1]
+    groups: dict[str, list[DatedTask]] = {
+        name: [] for name in ("Overdue", "Today", "This week", "Later", "No date", "Done")
+    }
+    for task in tasks:
+        each = dated(task, today)
+        if each.done:
+            groups["Done"].append(each)
+        elif each.day is None:
+            groups["No date"].append(each)
+        else:
+            name = "Overdue" if each.day < today else "Today" if each.day == today else "Later"
+            groups["This week" if today < each.day <= sunday else name].append(each)
+    return [Agenda(name, tuple(sorted(found, key=_order))) for name, found in groups.items() if found]
+
+
+def dated(task: Task, today: date) -> DatedTask:
+    """The task on its scheduled day; a repeating one on that of the occurrence to do next."""
+    if task.repeats:
+        day = open_occurrence(task, today)
+        return DatedTask(task, day, done=day is None)
+    day = date.fromisoformat(task.scheduled_for) if task.scheduled_for else None
+    return DatedTask(task, day, task.completed)
+
+
+def week(tasks: Sequence[Task], day: date) -> list[tuple[date, tuple[DatedTask, ...]]]:
+    """Monday to Sunday of the day's week, each with what occurs on it, the done included."""
+    monday, sunday = week_of(day)
+    found: dict[date, list[DatedTask]] = {monday + number * ONE_DAY: [] for number in range(DAYS_OF_WEEK)}
+    for task in tasks:
+        for each in occurrences(task, monday, sunday):
+            done = each.isoformat() in task.completed_occurrences if task.repeats else task.completed
+            found[each].append(DatedTask(task, each, done))
+    return [(each, tuple(sorted(shown, key=_order))) for each, shown in found.items()]
+
+
+def _order(each: DatedTask) -> tuple[bool, date, str, int, int]:
+    rank = ("high", "medium", "low", "").index(each.task.priority)
+    return each.done, each.day or date.max, each.task.time or "99", rank, each.task.number
+
+
+def find_task(tasks: TaskList, words: str) -> Task:
+    """The task of a number, or the only one that has the words; raises UsageProblem."""
+    number = words.strip().lstrip("#")
+    if task := tasks.get(number):
+        return task
+    found = [] if number.isdigit() else tasks.search(words)
+    still_open = [task for task in found if not task.completed] or found
+    exact = [task for task in still_open if task.title.casefold() == words.strip().casefold()]
+    match exact or still_open:
+        case [task]:
+            return task
+        case []:
+            raise UsageProblem(f"There is no task {words!r}. `handrail tasks` lists them.")
+        case several:
+            named = ", ".join(f"{task.id} ({task.title})" for task in several[:MAX_NAMED])
+            raise UsageProblem(f"Several tasks have {words!r}: {named}. Give the number of one.")
+
+
+def find_day(tasks: TaskList, words: str) -> date:
+    """The day that the words mean; raises UsageProblem."""
+    if found := read_date(words, *tasks.clock):
+        return found
+    raise UsageProblem(f"{words!r} is not a date: {DATE_HINT}.")
+
+
+# Promotion: a task becomes part of the work on the files
+
+
+def promote_to_intent(app: "App", task: Task, intent_id: str, scope: Sequence[str]) -> None:
+    """Add an active intent with the task's title and notes."""
+    criteria = [line.strip() for line in task.notes.splitlines() if line.strip()]
+    fields: dict[str, str | Sequence[str]] = {"name": task.title, "status": "active", "owned_scope": scope}
+    app.intents.new(intent_id, fields | ({"acceptance_criteria": criteria} if criteria else {}))
+
+
+def checklist_document(workspace: Workspace, task: Task, path: str) -> Document:
+    """The change that adds the task as an open item at the end of a checklist in Markdown.
+
+    Raises UsageProblem where it is on the list already.
+    """
+    lines = [f"- [ ] {task.title}", *(f"  {line}".rstrip() for line in task.notes.splitlines())]
+    item = "\n".join(lines) + "\n"
+    try:
+        old = workspace.read(path)
+    except PathProblem as problem:
+        if problem.reason != "file_missing":
+            raise
+        return Document((CreateChange(path=path, text=f"# To do\n\n{item}"),))
+    if any(each.strip() in (f"- [ ] {task.title}", f"- [x] {task.title}") for each in old.text.splitlines()):
+        raise UsageProblem(f"{path} already has {task.title!r}.")
+    start = old.text if old.text.endswith("\n") or not old.text else f"{old.text}\n"
+    return Document((RewriteChange(path=path, text=start + item, base_hash=old.sha256),))
+
+
+def build_text(task: Task) -> str:
+    """The task as the request of a build."""
+    return f"{task.title}\n\n{task.notes}".strip()
