@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from handrail.engine.router.router import NO_TASKS
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import (
     BreakoutPending,
@@ -125,17 +124,16 @@ async def test_a_run_can_be_left_for_another_run(tmp_path: Path) -> None:
         assert len(talk.all(RunBrokenOff)) == 1
 
 
-async def test_a_run_is_left_for_what_cannot_be_done_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_is_left_for_the_task_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
     demo(tmp_path)
-    async with conversation(tmp_path, answers(), mode="edit", trust=True) as talk:
+    listed = {"when": "Output of look", "text": '{"answer": "", "operations": [], "question": "When?"}'}
+    async with conversation(tmp_path, [listed, *answers()], mode="edit", trust=True) as talk:
         await talk.turn(f"@report {QUESTION}")
         await talk.turn("Never mind. Remind me to call the harbour tomorrow.")
-        done = await talk.turn("yes")
-        assert (done.reason, NO_TASKS in done.detail) == ("failed", True)
+        await talk.turn("yes")
         assert len(talk.all(RunBrokenOff)) == 1
+        assert [event.pipeline for event in talk.all(RunStarted)] == ["report", "tasks"]
         assert talk.app.state(talk.id).paused is None
 
 

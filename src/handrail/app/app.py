@@ -194,6 +194,7 @@ class App:
             catalogue=catalogue._replace(folders=self.agents.pipeline),
             intents=self._intents,
             checks=lambda: self.checks,
+            tasks=lambda: self.tasks,
             hooks=loaded.hooks,
         )
         self._hooks = loaded.hooks

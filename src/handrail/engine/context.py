@@ -28,6 +28,7 @@ from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 
 if TYPE_CHECKING:
+    from handrail.tasks.task_list import TaskList
     from handrail.tools.gate.facts import ToolLookup
     from handrail.tools.gate.gate import Gate
     from handrail.tools.gate.hooks import Hooks
@@ -60,6 +61,7 @@ class TurnContext(Struct, kw_only=True, eq=False):
     tools: "ToolLookup"
     checker: Checker
     checks: "Callable[[], WorkspaceChecks]"
+    tasks: "Callable[[], TaskList]"
     hooks: "Hooks | None"
 
     prompt: Prompt

@@ -72,7 +72,7 @@ def next_step(pipeline: Pipeline, run: RunState, outputs: Outputs, checks: Check
         case "flawed":
             return _repair(pipeline, run)
         case "resumed":
-            return _next_stage(pipeline, run)
+            return _next_stage(pipeline, run, outputs, checks)
         case _:
             return RunStage(pipeline.stage(run.start) if run.start else pipeline.first(run.skips))
 
@@ -91,7 +91,7 @@ def _after(pipeline: Pipeline, run: RunState, outputs: Outputs, checks: Checks) 
     repeats = again and stage.name == again.last and run.continues and run.rounds < again.most
     if again and repeats and isinstance(_verdict(again.check, stage, outputs, checks), Passed):
         return NextRound(again.first, run.rounds + 1)
-    return _next_stage(pipeline, run)
+    return _next_stage(pipeline, run, outputs, checks)
 
 
 def _verdict(check: str, stage: Stage, outputs: Outputs, checks: Checks) -> Verdict:
@@ -99,8 +99,11 @@ def _verdict(check: str, stage: Stage, outputs: Outputs, checks: Checks) -> Verd
         return checks[check](outputs[stage.name], outputs)
 
 
-def _next_stage(pipeline: Pipeline, run: RunState) -> NextStep:
+def _next_stage(pipeline: Pipeline, run: RunState, outputs: Outputs, checks: Checks) -> NextStep:
+    last = pipeline.stage(run.last)
     stage = pipeline.after(run.last, run.skips)
+    while stage and stage.unless and isinstance(_verdict(stage.unless, last, outputs, checks), Passed):
+        stage = pipeline.after(stage.name, run.skips)
     return RunStage(stage) if stage else CompleteRun()
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from handrail.engine.limits import NO_BUDGET, Budget
 from handrail.protocol.errors import GiveUp, HandrailError, UsageProblem
 from handrail.protocol.events.runs import StageKind
-from handrail.protocol.values import Effort, Todo
+from handrail.protocol.values import Effort, TaskFilter, Todo
 from handrail.sessions.projections import PlanState
 from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
+    from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
 
 Output = dict[str, Any]
@@ -46,6 +47,7 @@ class Stage(NamedTuple):
     """`ask`: the output where there is no usable answer; None: the run ends."""
     gates: tuple[Gate, ...] = ()
     budget: Budget = NO_BUDGET
+    unless: str = ""  # the name of a check: the stage is left out where the output before it passes
 
 
 class Repair(NamedTuple):
@@ -80,6 +82,7 @@ class Pause(NamedTuple):
     says: str = ""  # the name of a function that describes the output; empty: its fields are listed
     options: tuple[Option, ...] = (Option("Go on", "go_on"), Option("Do this step again", "again"))
     when: str = ""  # the name of a check: the run goes on where the output passes it
+    picks: str = ""  # the name of a function: labels in the text, of which the user may name several
 
 
 KEPT = "kept"  # values kept by earlier runs, as the output of a stage before the first
@@ -184,6 +187,9 @@ class StepContext(Protocol):
     room: int  # characters of output that a model can be shown
     issues: tuple[str, ...]  # of a gate, if the stage is repeated
     feedback: tuple[str, ...]  # what the user said at pauses
+    chosen: str  # the line of the menu with which the user ended the last pause
+    said: str  # their words, where they chose none
+    key: str  # the same if the stage runs again after a restart
 
     @property
     def earlier(self) -> str:
@@ -204,6 +210,14 @@ class StepContext(Protocol):
     @property
     def checks(self) -> "WorkspaceChecks":
         """The checks of the project, also on a copy with other files."""
+
+    @property
+    def tasks(self) -> "TaskList":
+        """The user's task list; what changes it must be applied with `key`."""
+
+    @property
+    def where(self) -> TaskFilter | None:
+        """The tasks that the message is about, where the router knows."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
         """Call a tool through the gate. A call made before a restart is not repeated."""

@@ -124,6 +124,7 @@ class RunRecord:
             words = (
                 self._catalogue.words[pause.says](self.outputs) if pause.says else listed(self.outputs[last])
             )
+            picks = tuple(self._catalogue.words[pause.picks](self.outputs).split()) if pause.picks else ()
         choices = [MenuChoice(text=option.text, then=option.then) for option in pause.options]
         choices.append(MenuChoice(text=EXIT, then="leave"))
         menu = "\n".join(f"{number}. {choice.text}" for number, choice in enumerate(choices, 1))
@@ -135,6 +136,7 @@ class RunRecord:
                 text=f"{shown}\n\n{CHOOSE_PROMPT}\n{menu}".strip(),
                 choices=tuple(choices),
                 exit=len(choices),
+                picks=picks,
             )
         )
 

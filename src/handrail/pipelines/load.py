@@ -27,6 +27,12 @@ def _build() -> Pipeline:
     return BUILD
 
 
+def _tasks() -> Pipeline:
+    from handrail.pipelines.tasks import TASKS
+
+    return TASKS
+
+
 BUILT_IN_PIPELINES = Catalogue(
     {pipeline.name: pipeline for pipeline in (AGENT, CHAT, INIT, PLAN, FOLLOW)},
     checks={
@@ -58,7 +64,7 @@ BUILT_IN_PIPELINES = Catalogue(
         "plan_step": plan.step_text,
         "plan_progress": plan.progress_text,
     },
-    loaded={"build": _build},
+    loaded={"build": _build, "tasks": _tasks},
     skips={
         "chat_skips": chat.skipped_stages,
         "init_skips": init_notes.skipped_stages,

@@ -21,7 +21,7 @@ from handrail.protocol.events.runs import RunStarted, StageStarted
 from handrail.protocol.events.session import SessionCopied
 from handrail.protocol.events.tools import BackgroundEnded, BackgroundStarted
 from handrail.protocol.plan import Plan, PlanStep
-from handrail.protocol.values import Todo
+from handrail.protocol.values import TaskFilter, Todo
 
 MAX_ENDED = 20
 REMEMBERED_CHANGES = 200
@@ -175,6 +175,8 @@ class RouteState(Struct):
     asked: Routed | None = None
     """The question that the user's next message answers."""
     asked_at: int = 0
+    where: TaskFilter | None = None
+    """The tasks that the last message is about, where the router knows."""
 
     def question_for(self, seen: int | None) -> Routed | None:
         """The question that a message answers whose sender has seen the events up to `seen`."""
@@ -189,8 +191,10 @@ class RouteState(Struct):
             case RunStarted() as event:
                 self.last = event.pipeline
             case UserMessage(steering=False):
-                self.asked = None
+                self.asked = self.where = None
             case Routed(route="") as event:
                 self.asked, self.asked_at = event, recorded.seq
+            case Routed() as event:
+                self.where = event.decision.where
             case SessionCopied(how="import"):
                 self.chosen, self.auto_continue, self.asked = "", None, None  # somebody else chose them

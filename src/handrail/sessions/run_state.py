@@ -112,6 +112,8 @@ class RunState(Struct):
     feedback: list[str] = []
     chosen: str = ""
     """The user's last menu choice."""
+    said: str = ""
+    """What they said at the last pause instead."""
     pause: RunPaused | None = None
     leaving: BreakoutPending | None = None
     menu: int = 0
@@ -172,7 +174,7 @@ class RunState(Struct):
             case RunResumed():
                 self.pause, self.leaving = None, None
                 self.step, self.start = ("begin", self.last) if event.again else ("resumed", "")
-                self.chosen = event.choice
+                self.chosen, self.said = event.choice, event.feedback
                 self.add_feedback(event.feedback)
 
     def add_feedback(self, text: str) -> None:

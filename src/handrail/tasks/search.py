@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import lru_cache
+from heapq import nsmallest
 from typing import NamedTuple
 
 from handrail.protocol.task import Task
@@ -11,7 +12,7 @@ from handrail.protocol.values import TaskFilter
 from handrail.tasks.dates import week_of
 from handrail.tasks.recurrence import next_occurrence
 
-MAX_FOCUSED = 50
+MAX_FOCUSED, MIN_WORD = 50, 3
 CACHED_TEXTS = 50_000
 FAR = "9999-12-31"
 
@@ -21,11 +22,14 @@ class SearchText(NamedTuple):
 
     title: str
     notes: str
+    words: frozenset[str]
+    """Of the title."""
 
 
 @lru_cache(CACHED_TEXTS)
 def _search_text(title: str, notes: str) -> SearchText:
-    return SearchText(f" {fold(title)}", f" {fold(notes)}")
+    folded = fold(title)
+    return SearchText(f" {folded}", f" {fold(notes)}", frozenset(folded.split()))
 
 
 def fold(text: str) -> str:
@@ -95,21 +99,30 @@ class Focus(NamedTuple):
 
 
 def focused(
-    tasks: Mapping[str, Task], today: date, where: TaskFilter | None = None, most: int = MAX_FOCUSED
+    tasks: Mapping[str, Task],
+    today: date,
+    where: TaskFilter | None = None,
+    *,
+    message: str = "",
+    most: int = MAX_FOCUSED,
 ) -> Focus:
-    """The tasks of a filter; without one, this week's open tasks and then others, the nearest date first."""
+    """The tasks of a filter; else those that the message names, this week's, and others, nearest first."""
     if where is not None and where != TaskFilter():
         found = selected(tasks, where)
         found.sort(key=lambda task: (task.completed, _nearness(task, today), task.number))
         return Focus(tuple(found[:most]), len(found))
     monday, sunday = (day.isoformat() for day in week_of(today))
-    still_open = [task for task in tasks.values() if not task.completed]
-    week = [task for task in still_open if _within(task, monday, sunday)]
-    chosen = {task.id for task in week}
-    rest = [task for task in still_open if task.id not in chosen]
-    week.sort(key=lambda task: (_nearness(task, today), task.number))
-    rest.sort(key=lambda task: (_nearness(task, today), -task.number))
-    return Focus(tuple([*week, *rest][:most]), len(tasks))
+    words = {word for word in fold(message).split() if len(word) >= MIN_WORD}
+
+    def rank(task: Task) -> tuple[int, bool, int, int]:
+        shared = len(words & _search_text(task.title, task.notes).words) if words else 0
+        later = task.completed or not _within(task, monday, sunday)
+        return -shared, later, _nearness(task, today), -task.number
+
+    wanted = [task for task in tasks.values() if not task.completed or words]
+    ranked = nsmallest(most, ((rank(task), task.id) for task in wanted))
+    found = [tasks[each] for key, each in ranked if key[0] or not tasks[each].completed]
+    return Focus(tuple(found), len(tasks))
 
 
 def _nearness(task: Task, today: date) -> int:

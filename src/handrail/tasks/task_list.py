@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from handrail.protocol.errors import IdempotencyConflict, StorageProblem, UsageProblem, WrongSequence
 from handrail.protocol.events import Recorded, TasksChanged, TasksUndone
 from handrail.protocol.ids import WORKSPACE_STREAM, new_id
-from handrail.protocol.task import OperationReport, Task, TaskChange
+from handrail.protocol.task import OperationReport, OperationResult, Task, TaskChange
 from handrail.protocol.values import TaskFilter, to_json
 from handrail.sessions.session import event_from_row
 from handrail.sessions.workspace_events import APPEND_TRIES, append_to_workspace
 from handrail.storage.event_log import Log, Snapshot
 from handrail.tasks.evaluate import Evaluation, evaluate
 from handrail.tasks.normalise import Clock
-from handrail.tasks.search import Focus, focused, search, selected
+from handrail.tasks.search import MAX_FOCUSED, Focus, focused, search, selected
 
 KEY_SECONDS = 600.0
 """How long a key that comes again means the same request."""
@@ -88,6 +88,12 @@ class Undone(NamedTuple):
     changes: tuple[TaskChange, ...]
 
 
+def _target(result: OperationResult) -> tuple[object, ...]:
+    """What an operation changes, apart from the number of a new task."""
+    created = result.op.get("op") == "create"
+    return result.valid, result.before, result.count, () if created else result.ids
+
+
 class TaskList:
     """The task list of one workspace. Any number of processes may change it; changes never overlap."""
 
@@ -125,9 +131,11 @@ class TaskList:
     def search(self, text: str) -> list[Task]:
         return search(self.load().tasks.values(), text)
 
-    def focused(self, where: TaskFilter | None = None) -> Focus:
-        """The tasks that a model is shown: those of the filter, else of this week, then of the backlog."""
-        return focused(self.load().tasks, self.clock.today, where)
+    def focused(
+        self, where: TaskFilter | None = None, *, message: str = "", most: int = MAX_FOCUSED
+    ) -> Focus:
+        """The tasks that a model is shown: those of the filter, else that the message names, then others."""
+        return focused(self.load().tasks, self.clock.today, where, message=message, most=most)
 
     def as_bytes(self) -> bytes:
         """The list as one text that is the same for the same tasks."""
@@ -135,9 +143,13 @@ class TaskList:
 
     # Changing
 
+    def preview(self, operations: Sequence[object]) -> OperationReport:
+        """What applying the operations now would do, with all ids; nothing is changed."""
+        return self._evaluate(operations).report
+
     def dry_run(self, operations: Sequence[object]) -> OperationReport:
-        """What applying the operations now would do; nothing is changed."""
-        report = self._evaluate(operations).report
+        """The same with a few ids of each operation."""
+        report = self.preview(operations)
         short = tuple(replace(each, ids=each.ids[:MAX_DRYRUN_IDS]) for each in report.results)
         return replace(report, results=short)
 
@@ -149,10 +161,12 @@ class TaskList:
         key_seconds: float = KEY_SECONDS,
         by: Literal["user", "assistant"] = "user",
         session_id: str = "",
+        agreed: Sequence[OperationResult] | None = None,
     ) -> Applied:
         """Apply the valid operations, in one event; with a key that was used before, nothing is done again.
 
-        Raises IdempotencyConflict where the key came with other operations.
+        `agreed` is what the user has seen and said yes to. Raises UsageProblem where the list has changed so
+        that this is not what would be done, IdempotencyConflict where the key came with other operations.
         """
         body = hashlib.sha256(to_json(operations).encode()).hexdigest()
         for left in reversed(range(APPEND_TRIES)):
@@ -160,6 +174,8 @@ class TaskList:
             if key and (used := state.keys.get(key)) and self._now() - used.at < key_seconds:
                 return self._applied_before(key, used, body)
             found = self._evaluate(operations)
+            if agreed is not None and list(map(_target, found.report.results)) != list(map(_target, agreed)):
+                raise UsageProblem("The task list has changed since you were asked. Nothing was applied.")
             if not (found.changes or key):
                 return Applied(found.report, "")
             event = TasksChanged(

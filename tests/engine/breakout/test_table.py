@@ -15,7 +15,9 @@ def paused(exit_number: int = 3) -> RunState:
     if exit_number > 2:
         options[1] = MenuChoice(text="Do this step again", then="again")
     choices = (*options, MenuChoice(text="Leave", then="leave"))
-    pause = RunPaused(run_id="run_1", stage="analyse", text="?", choices=choices, exit=exit_number)
+    pause = RunPaused(
+        run_id="run_1", stage="analyse", text="?", choices=choices, exit=exit_number, picks=("a", "b", "c")
+    )
     return RunState(run_id="run_1", pipeline="report", question="costs", step="paused", pause=pause)
 
 
@@ -26,6 +28,12 @@ def pending(message: str = ASKED) -> RunState:
 
 
 TABLE = [
+    # paused, only labels that the question shows: they are the answer
+    ("paused", "a", Resume("a")),
+    ("paused", "only A and c.", Resume("only A and c.")),
+    ("paused", "a, d", Unclear()),
+    ("paused", "a bicycle", Unclear()),
+    ("paused", "and", Unclear()),
     # breakout pending, denies: the run resumes
     ("pending", "2", Resume()),
     ("pending", "2.", Resume()),

@@ -8,12 +8,10 @@ import pytest
 
 from handrail.engine.pipeline import Catalogue, Pipeline, Stage
 from handrail.engine.router.confidence import CLARIFY_QUESTION
-from handrail.engine.router.router import NO_TASKS
 from handrail.pipelines.load import AGENT
 from handrail.protocol.commands import SendMessage, SetRoute
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import Routed, RouteSet, RunStarted, SideAsked, TurnFinished
-from handrail.protocol.values import TaskFilter
 from tests.engine.conversation import Conversation, conversation, words
 from tests.engine.scripted import QUESTION, as_json, catalogue
 
@@ -178,25 +176,6 @@ async def test_a_route_that_nobody_knows_is_told_at_once(tmp_path: Path) -> None
             await talk.send(SetRoute(route="nonsense"))
         with pytest.raises(UsageProblem, match="no route 'nonsense'"):
             await talk.send(SendMessage(text="hi", route="nonsense"))
-
-
-async def test_a_task_list_that_is_not_there_is_not_pretended(tmp_path: Path) -> None:
-    async with conversation(tmp_path, [DONE], catalogue=TWO) as talk:
-        reminded = await talk.turn("remind me to call Bob tomorrow")
-        await talk.send(SendMessage(text="these", selection=TaskFilter(ids=("t1",))))
-        picked = await talk.until(TurnFinished)
-
-    assert (reminded.reason, reminded.detail) == ("failed", NO_TASKS)
-    assert (picked.reason, picked.detail) == ("failed", NO_TASKS)
-    assert talk.requests == []
-
-
-async def test_a_model_that_thinks_of_a_task_list_that_is_not_there_makes_you_asked(tmp_path: Path) -> None:
-    async with conversation(tmp_path, [said(decision="tasks", confidence=0.9), DONE], catalogue=TWO) as talk:
-        assert (await talk.turn("cart.py, the rounding")).reason == "waiting"
-
-    (routed,) = talk.all(Routed)
-    assert (routed.route, routed.decision.question) == ("", CLARIFY_QUESTION)
 
 
 async def test_where_nobody_can_be_asked_an_unclear_message_is_work(tmp_path: Path) -> None:

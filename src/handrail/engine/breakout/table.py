@@ -7,10 +7,13 @@
 | breakout pending | anything else                                 | `Leave`: this message is answered       |
 | paused           | the exit number alone, or a leaving phrase    | `Confirm`: 1 leave, 2 stay              |
 | paused           | another number of the menu, alone             | `Resume` with that choice               |
+| paused           | only labels that the question shows           | `Resume` with these words               |
 | paused           | sent by another route than that of the run    | `Confirm`: 1 leave, 2 stay              |
 | paused           | no phrase matches                             | `Unclear`: a small model is asked       |
 """
 
+import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from handrail.engine.breakout.words import (
@@ -95,9 +98,18 @@ def _paused(run: RunState, message: str, elsewhere: str) -> BreakoutDecision:
     if number and number <= len(choices):
         chosen = choices[number - 1]
         return Resume(again=chosen.then == "again", choice=chosen.text)
+    if run.pause and picked(message, run.pause.picks):
+        return Resume(message)
     if elsewhere:
         return Confirm(f"A run of {run.pipeline} is paused here, and your message is for {elsewhere}.")
     return Unclear()
+
+
+def picked(message: str, labels: Collection[str]) -> tuple[str, ...]:
+    """The labels that the message names; none where it says anything else."""
+    words = re.findall(r"[^\s,;.()]+", message.lower())
+    named = [word for word in words if word not in ("and", "only", "just")]
+    return tuple(dict.fromkeys(named)) if named and set(named) <= set(labels) else ()
 
 
 def leaves(message: str) -> bool:

@@ -39,6 +39,7 @@ from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 
 if TYPE_CHECKING:
+    from handrail.tasks.task_list import TaskList
     from handrail.tools.gate.approval import Asker
     from handrail.tools.gate.gate import Gate
     from handrail.tools.gate.hooks import Hooks
@@ -62,6 +63,7 @@ class TurnFactory:
         catalogue: Catalogue,
         intents: IntentFile,
         checks: "Callable[[], WorkspaceChecks]",
+        tasks: "Callable[[], TaskList]",
         hooks: Sequence[Hook] = (),
     ) -> None:
         self._pool = pool
@@ -73,6 +75,7 @@ class TurnFactory:
         self.intents = intents
         self._noted = ""  # the version of an intent that is already stored
         self._checks = checks
+        self._tasks = tasks
         self._hooks = hooks
         if hooks:
             from handrail.tools.gate.hooks import refuse_unknown_tools
@@ -145,6 +148,7 @@ class TurnFactory:
             tools=self._toolbox,
             checker=Checker(session, self._workspace, self._toolbox.run_tool, secrets),
             checks=self._checks,
+            tasks=self._tasks,
             hooks=hooks,
             prompt=prompt,
             compactor=self._compactor(session, models, prompt, stored, side),

@@ -17,7 +17,15 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from handrail.engine.router.word_rules import RuleMatch, match_rules, menu_number
-from handrail.protocol.events import ChangeApplied, ChangePrepared, Recorded, Routed, RouteSet, UserMessage
+from handrail.protocol.events import (
+    ChangeApplied,
+    ChangePrepared,
+    Recorded,
+    Routed,
+    RouteSet,
+    StageCompleted,
+    UserMessage,
+)
 from handrail.protocol.values import RouteOption, RouterDecision, TaskFilter
 from handrail.sessions.session import Session
 from handrail.sessions.session_list import list_sessions
@@ -176,6 +184,8 @@ def _outcomes_of_session(events: Iterable[Recorded]) -> list[RouteOutcome]:
                 found[-1] = found[-1]._replace(corrected=True)
             case ChangePrepared(by="agent") as event:
                 changes.add(event.change_id)
+            case StageCompleted(output={"applied": int(count)}) if count and found:
+                found[-1] = found[-1]._replace(applied=True)
             case ChangeApplied() as event if event.change_id in changes and found and fresh:
                 found[-1] = found[-1]._replace(applied=True)
     return found

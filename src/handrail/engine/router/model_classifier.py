@@ -4,11 +4,10 @@ import json
 from typing import Any
 
 from msgspec import ValidationError, convert
-from msgspec.structs import replace
 
 from handrail.context.strategy import strategy_for
 from handrail.engine.context import TurnContext
-from handrail.engine.router.confidence import TASKS_ROUTE, apply_gates, decide_without_model, routed_event
+from handrail.engine.router.confidence import apply_gates, decide_without_model, routed_event
 from handrail.engine.router.router import Route
 from handrail.engine.router.word_rules import is_question, match_rules
 from handrail.engine.turn_end import Ending, TurnEnd
@@ -82,8 +81,6 @@ async def _decided(context: TurnContext, message: str) -> Routed:
     decision = None if answered.problem else _read_decision(answered.text)
     if decision is None:
         return routed_event(turn_id, message, "fallback", rules.why, decide_without_model(rules))
-    if decision.decision == "tasks" and TASKS_ROUTE not in context.catalogue.pipelines:
-        decision = replace(decision, decision="clarify", question="")
     decision = apply_gates(decision, question=is_question(message), thresholds=context.router.thresholds)
     return routed_event(turn_id, message, "model", rules.why, decision)
 

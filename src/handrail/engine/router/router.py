@@ -36,10 +36,6 @@ from handrail.sessions.session_state import SessionState
 from handrail.storage.event_log import Log
 from handrail.workspace.files import Workspace
 
-NO_TASKS = (
-    "This is about a list of your own tasks, and Handrail does not keep one yet. "
-    "If it is about the files here, `/route agent` sends your messages to work on them."
-)
 SCHEMA_NEEDS_ANSWER = (
     "{pipeline} gives its result in a form of its own, which cannot follow your schema. "
     "Send the message without `--output-schema`, or to `agent` or `chat`."
@@ -112,8 +108,6 @@ class Router(NamedTuple):
         """
         if not route.name:
             return []
-        if route.name == TASKS_ROUTE and TASKS_ROUTE not in self.catalogue.pipelines:
-            raise UsageProblem(NO_TASKS)
         named = AGENT_MENTION.match(message.text)
         asked = message.text[named.end() :].strip() if named and named[1] == route.name else message.text
         text = route.meant or asked
@@ -214,7 +208,7 @@ class Router(NamedTuple):
 
 def check_route(route: str, catalogue: Catalogue) -> None:
     """Raises UsageProblem for a route that does not exist."""
-    if route not in ("", AUTO_ROUTE, TASKS_ROUTE):
+    if route not in ("", AUTO_ROUTE):
         catalogue.find(route)
 
 

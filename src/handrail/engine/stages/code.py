@@ -13,11 +13,12 @@ from handrail.engine.pipeline import CallResult, Change, Outputs, Stage, definit
 from handrail.engine.turn_end import OUTCOME_UNKNOWN, Ending, unfinished_call
 from handrail.engine.user_input import earlier_turns
 from handrail.protocol.events import ToolFinished
-from handrail.protocol.values import Todo, ToolCall
+from handrail.protocol.values import TaskFilter, Todo, ToolCall
 from handrail.sessions.projections import PlanState
 from handrail.sessions.run_state import RunState, StageCall
 
 if TYPE_CHECKING:
+    from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
 
 MAX_CHARACTERS = 60_000  # characters of output that a model can be shown, at most
@@ -43,9 +44,12 @@ class CodeContext:
         self.outputs = outputs
         self.issues = tuple(state.issues)
         self.feedback = tuple(state.feedback)
+        self.chosen, self.said = state.chosen, state.said
+        self.key = context.session.stage.stage_id
         self.room = fragment_cap(window, most=MAX_CHARACTERS, share=3)
         self.workspace = context.workspace
         self._checks = context.checks
+        self._tasks = context.tasks
         self._session = context.session
         self._gate = context.gate
         self._tools = context.tools
@@ -67,6 +71,14 @@ class CodeContext:
     @property
     def checks(self) -> "WorkspaceChecks":
         return self._checks()
+
+    @property
+    def tasks(self) -> "TaskList":
+        return self._tasks()
+
+    @property
+    def where(self) -> TaskFilter | None:
+        return self._session.state.routes.where
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
         call = self._call(tool, arguments)

@@ -101,6 +101,8 @@ class RunPaused(EventBase, tag="run_paused"):
     choices: tuple[MenuChoice, ...]
     exit: int
     """The number of the choice that leaves the run."""
+    picks: tuple[str, ...] = ()
+    """Labels in the text: a message that names only these is an answer."""
 
 
 class RunResumed(EventBase, tag="run_resumed"):

@@ -99,13 +99,13 @@ def test_many_are_deleted_only_after_a_second_word(tmp_path: Path) -> None:
 @pytest.mark.promise("TASK-9")
 def test_a_task_becomes_an_intent_or_an_item_of_a_checklist(tmp_path: Path) -> None:
     tasks(tmp_path, "add", "Totals are right", "--notes", "pytest tests/test_cart.py passes")
-    tasks(tmp_path, "promote", "1", "--checklist", "TODO.md")
+    tasks(tmp_path, "promote", "1", "--checklist", "CHECKLIST.md")
     assert (
-        (tmp_path / "TODO.md")
+        (tmp_path / "CHECKLIST.md")
         .read_text()
         .endswith("- [ ] Totals are right\n  pytest tests/test_cart.py passes\n")
     )
-    assert "already has" in tasks(tmp_path, "promote", "1", "--checklist", "TODO.md", status=2)
+    assert "already has" in tasks(tmp_path, "promote", "1", "--checklist", "CHECKLIST.md", status=2)
     assert "Say what it becomes" in tasks(tmp_path, "promote", "1", status=2)
     assert run("intents", "init", cwd=tmp_path).returncode == 0
     tasks(tmp_path, "promote", "1", "--intent", "INT-1", "--scope", "src/**")

@@ -344,7 +344,7 @@ def undo(given: dict[str, Any], as_json: bool) -> None:
 @words_argument
 @click.option("--intent", "intent_id", metavar="ID", help="Make it a new intent of this id.")
 @click.option("--scope", metavar="PATTERN", multiple=True, help="What the intent owns; repeatable.")
-@click.option("--checklist", metavar="FILE", help="Add it to a checklist in Markdown, such as TODO.md.")
+@click.option("--checklist", metavar="FILE", help="Add it to a checklist in Markdown, such as CHECKLIST.md.")
 @click.pass_obj
 def promote(
     given: dict[str, Any],

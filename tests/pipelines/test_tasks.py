@@ -1,0 +1,260 @@
+"""The task assistant: what is proposed, shown, agreed to, applied, and what never is."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.protocol.commands import SendMessage
+from handrail.protocol.events import (
+    GateFailed,
+    Routed,
+    RunCompleted,
+    RunPaused,
+    RunStarted,
+    StageStarted,
+    TurnFinished,
+)
+from handrail.protocol.values import TaskFilter
+from tests.engine.conversation import Conversation, conversation, words
+
+pytestmark = pytest.mark.anyio
+SETTINGS = '[tasks]\ntime_zone = "UTC"\n'
+SEED = [
+    {"title": "Buy milk"},
+    {"title": "Call Zoë", "date": "2031-05-02", "priority": "high"},
+    {"title": "Water the plants", "date": "2026-01-05", "recurrence": "weekly", "until": "2031-12-31"},
+]
+
+
+@pytest.fixture(autouse=True)
+def routed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "on")
+
+
+def proposed(
+    *operations: Any, answer: str = "", question: str = "", when: str | None = None
+) -> dict[str, Any]:
+    text = json.dumps({"answer": answer, "operations": operations, "question": question})
+    return {"text": text} if when is None else {"when": when, "text": text}
+
+
+def summarised(text: str = "") -> dict[str, Any]:
+    return {"when": "Output of check", "text": json.dumps({"text": text})}
+
+
+@asynccontextmanager
+async def talking(
+    folder: Path, *answers: dict[str, Any], seed: Any = SEED, **more: Any
+) -> AsyncIterator[Conversation]:
+    async with conversation(folder, answers, settings=SETTINGS, **more) as talk:
+        if not talk.app.tasks.all():
+            talk.app.tasks.apply(seed)
+        yield talk
+
+
+def titles(talk: Conversation) -> list[str]:
+    return [task.title for task in talk.app.tasks.all()]
+
+
+def asked(talk: Conversation) -> str:
+    return talk.all(RunPaused)[-1].text
+
+
+def ended(talk: Conversation) -> str:
+    return talk.all(RunCompleted)[-1].text
+
+
+ADD = {"op": "create", "title": "Pay rent", "scheduled_for": "2031-12-01", "time": "9am"}
+
+
+@pytest.mark.promise("TASK-1")
+async def test_a_request_is_shown_in_words_and_applied_on_the_users_word(tmp_path: Path) -> None:
+    move = {"op": "update", "id": "2", "scheduled_for": "2031-05-09"}
+    async with talking(tmp_path, proposed(ADD, move), summarised("Adds rent and moves the call.")) as talk:
+        before = talk.app.tasks.as_bytes()
+        turn = await talk.turn("Remind me to pay the rent on 1 december 2031, and call Zoë a week later")
+        assert turn.reason == "waiting"
+        assert talk.app.tasks.as_bytes() == before
+        text = asked(talk)
+        assert text.startswith("Adds rent and moves the call.\n")
+        assert '  a  add "Pay rent" on Mon 2031-12-01 at 09:00 (event)' in text
+        assert '  b  change 2 "Call Zoë": date Fri 2031-05-02 → Fri 2031-05-09' in text
+        assert "1. Apply all\n2. Change nothing\n3. Leave this run" in text
+        await talk.turn("1")
+        assert ended(talk) == "Added 1 task and changed 1 task. `handrail tasks undo` undoes it."
+        assert titles(talk)[-1] == "Pay rent"
+        assert "Call Zoë" in words(talk.requests[0])
+        talk.app.tasks.undo()
+        assert talk.app.tasks.as_bytes() == before
+
+
+@pytest.mark.promise("TASK-1")
+@pytest.mark.parametrize("said", ["2", "never mind", "exit pipeline"])
+async def test_without_the_users_yes_nothing_is_applied(tmp_path: Path, said: str) -> None:
+    async with talking(tmp_path, proposed(ADD), summarised()) as talk:
+        before = talk.app.tasks.as_bytes()
+        await talk.turn("add a task to pay the rent")
+        assert 'add "Pay rent"' in asked(talk)
+        await talk.turn(said)
+        if said != "2":
+            await talk.turn("1")
+        assert talk.app.tasks.as_bytes() == before
+        assert talk.app.state(talk.id).paused is None
+
+
+@pytest.mark.promise("TASK-1")
+async def test_letters_choose_some_operations_and_no_model_reads_them(tmp_path: Path) -> None:
+    others = [{"op": "complete", "id": "1"}, {"op": "delete", "id": "2"}]
+    async with talking(tmp_path, proposed(ADD, *others), summarised()) as talk:
+        await talk.turn("add a task for the rent, mark milk as done and delete Zoë")
+        assert "This would add 1 task, complete 1 task and delete 1 task." in asked(talk)
+        asks = len(talk.requests)
+        await talk.turn("a and b")
+        assert titles(talk) == ["Buy milk", "Call Zoë", "Water the plants", "Pay rent"]
+        assert talk.app.tasks.all()[0].completed
+        assert len(talk.requests) == asks
+
+
+async def test_other_words_make_a_new_proposal(tmp_path: Path) -> None:
+    friday = proposed({**ADD, "scheduled_for": "2031-12-05"}, when="make it friday")
+    response = {"when": "It asked:", "text": '{"means": "pipeline_response", "confidence": 0.9}'}
+    async with talking(tmp_path, response, friday, summarised(), proposed(ADD)) as talk:
+        await talk.turn("add a task for the rent")
+        assert "Mon 2031-12-01" in asked(talk)
+        await talk.turn("make it friday")
+        assert "Fri 2031-12-05" in asked(talk)
+        await talk.turn("1")
+        assert talk.app.tasks.all()[-1].scheduled_for == "2031-12-05"
+
+
+@pytest.mark.promise("TASK-10")
+async def test_an_invalid_operation_is_repaired_once_with_hints_then_shown_and_never_applied(
+    tmp_path: Path,
+) -> None:
+    wrong = {"op": "complete", "id": "3"}
+    again = proposed(
+        {"op": "complete_occurrence", "id": "3", "date": "2031-05-05"},
+        {"op": "delete", "id": "77"},
+        when="use complete_occurrence",
+    )
+    async with talking(tmp_path, again, summarised(), proposed(wrong, {"op": "delete", "id": "77"})) as talk:
+        await talk.turn("mark the plants of 5 may as done and delete task 77")
+        (failed,) = talk.all(GateFailed)
+        assert "use complete_occurrence" in failed.issues[0]
+        text = asked(talk)
+        assert '  a  complete 3 "Water the plants" for Mon 2031-05-05' in text
+        assert "  -  delete: There is no task 77." in text
+        await talk.turn("1")
+        assert talk.app.tasks.all()[2].completed_occurrences == ("2031-05-05",)
+        assert len(talk.app.tasks.all()) == 3
+
+
+@pytest.mark.promise("TASK-10")
+async def test_a_question_is_answered_and_proposes_nothing_even_if_the_model_does(tmp_path: Path) -> None:
+    async with talking(tmp_path, proposed({"op": "delete", "id": "1"}, answer="Milk and Zoë.")) as talk:
+        turn = await talk.turn("What is on my list?")
+        assert turn.reason == "answered"
+        assert ended(talk) == "Milk and Zoë."
+        assert talk.all(RunPaused) == []
+        assert [event.stage for event in talk.all(StageStarted)] == [
+            "look",
+            "propose",
+            "check",
+            "offer",
+            "decide",
+            "apply",
+        ]
+        assert len(talk.requests) == 1
+        assert len(titles(talk)) == 3
+
+
+@pytest.mark.promise("TASK-10")
+async def test_a_mixed_message_gets_its_answer_and_its_proposal_in_sections(tmp_path: Path) -> None:
+    async with talking(tmp_path, proposed(ADD, answer="Zoë is on 2 May 2031."), summarised()) as talk:
+        await talk.turn("When do I call Zoë? And add a task for the rent.")
+        text = asked(talk)
+        assert text.startswith(
+            "**Answer**\n\nZoë is on 2 May 2031.\n\n**Proposed changes**\n\nThis would add 1 task."
+        )
+
+
+@pytest.mark.promise("TASK-10")
+async def test_a_new_task_says_what_it_is_and_what_is_missing(tmp_path: Path) -> None:
+    kinds = [
+        {"op": "create", "title": "Dinner", "kind": "event", "scheduled_for": "2031-01-01"},
+        {"op": "create", "title": "Run", "kind": "habit"},
+        {"op": "create", "title": "Learn to sail", "kind": "goal"},
+        {"op": "create", "title": "Stretch", "scheduled_for": "2031-01-01", "recurrence": "daily"},
+    ]
+    async with talking(tmp_path, proposed(*kinds), summarised("Adds 99 things.")) as talk:
+        await talk.turn("add these tasks to my list")
+        text = asked(talk)
+        assert text.startswith("This would add 4 tasks.")  # 99 is not proposed, so the summary is counted
+        assert "(event; still missing: a time)" in text
+        assert "(habit; still missing: how often it repeats)" in text
+        assert "(goal; still missing: a date by which)" in text
+        assert "daily until 2031-12-31 (habit)" in text
+
+
+async def test_what_the_model_cannot_tell_it_asks(tmp_path: Path) -> None:
+    async with talking(tmp_path, proposed(question="Which dentist?")) as talk:
+        await talk.turn("move my task for the dentist")
+        assert ended(talk) == "Which dentist?"
+
+
+@pytest.mark.promise("TASK-1")
+async def test_many_need_a_second_word(tmp_path: Path) -> None:
+    many = [{"title": f"Chore {number}"} for number in range(25)]
+    wipe = proposed({"op": "bulk_delete", "where": {"text": "chore"}})
+    async with talking(tmp_path, wipe, summarised(), seed=many) as talk:
+        await talk.turn("delete all chores from my list")
+        assert "delete 25 tasks: Chore 0, Chore 1" in asked(talk)
+        await talk.turn("1")
+        assert asked(talk).startswith("This deletes 25 tasks.")
+        assert len(titles(talk)) == 25
+        await talk.turn("1")
+        assert titles(talk) == []
+
+
+@pytest.mark.promise("TASK-1")
+async def test_what_was_agreed_to_is_not_applied_to_a_list_that_has_changed(tmp_path: Path) -> None:
+    wipe = proposed({"op": "bulk_delete", "where": {"text": "call"}})
+    async with talking(tmp_path, wipe, summarised()) as talk:
+        await talk.turn("delete all calls from my list")
+        talk.app.tasks.apply([{"title": "Call home"}])
+        await talk.turn("1")
+        assert ended(talk).startswith("The task list has changed since you were asked. Nothing was applied.")
+        assert len(titles(talk)) == 4
+
+
+@pytest.mark.promise("TASK-6")
+async def test_a_run_that_is_answered_after_a_restart_applies_once(tmp_path: Path) -> None:
+    async with talking(tmp_path, proposed(ADD), summarised()) as talk:
+        await talk.turn("add a task for the rent")
+    last = talk.seen[-1].seq
+    async with talking(tmp_path, session=talk.id, after=last) as again:
+        await again.turn("1")
+        assert titles(again).count("Pay rent") == 1
+
+
+@pytest.mark.promise("TASK-10")
+async def test_a_selection_seeds_the_filter_and_the_model_is_shown_only_that(tmp_path: Path) -> None:
+    async with talking(tmp_path, proposed({"op": "complete", "id": "1"}), summarised()) as talk:
+        await talk.send(SendMessage(text="these are done", selection=TaskFilter(ids=("1",))))
+        await talk.until(TurnFinished)
+        (routed,) = talk.all(Routed)
+        assert routed.decision.where == TaskFilter(ids=("1",))
+        assert [event.pipeline for event in talk.all(RunStarted)] == ["tasks"]
+        shown = words(talk.requests[0])
+        assert "Buy milk" in shown
+        assert "Zoë" not in shown
+
+
+async def test_where_nobody_can_be_asked_nothing_is_applied(tmp_path: Path) -> None:
+    async with talking(tmp_path, proposed(ADD), summarised(), answerable=False) as talk:
+        await talk.turn("add a task for the rent")
+        assert len(titles(talk)) == 3
