@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from handrail.models.model import Capabilities
+from handrail.models.scripted_model import ScriptedModel
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import (
     GateFailed,
@@ -198,6 +200,29 @@ async def test_a_new_task_says_what_it_is_and_what_is_missing(tmp_path: Path) ->
         assert "(habit; still missing: how often it repeats)" in text
         assert "(goal; still missing: a date by which)" in text
         assert "daily until 2031-12-31 (habit)" in text
+
+
+@pytest.mark.promise("TASK-10")
+async def test_a_small_model_is_not_needed_for_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Capabilities(context_window=8_192, native_tools=False, schema_output=True, one_action=True)
+    monkeypatch.setattr(ScriptedModel, "capabilities", small)
+    async with talking(tmp_path, proposed(ADD)) as talk:
+        await talk.turn("which high priority tasks are there?")
+        assert ended(talk) == "- 2 Call Zoë, Fri 2031-05-02, high priority"
+        assert talk.requests == []
+        await talk.turn("remind me to pay the rent")
+        assert asked(talk).startswith("This would add 1 task.")
+        assert len(talk.requests) == 1
+
+
+@pytest.mark.promise("TASK-10")
+async def test_a_request_without_an_operation_goes_back_once(tmp_path: Path) -> None:
+    again = proposed(ADD, when="`operations` is empty")
+    async with talking(tmp_path, again, summarised(), proposed(answer="I will remind you.")) as talk:
+        await talk.turn("remind me to pay the rent")
+        assert 'add "Pay rent"' in asked(talk)
 
 
 async def test_what_the_model_cannot_tell_it_asks(tmp_path: Path) -> None:

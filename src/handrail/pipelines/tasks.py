@@ -45,6 +45,7 @@ LABELS = "abcdefgh"
 ALL, NOTHING, SURE = "Apply all", "Change nothing", "Yes, I am sure"
 AGAIN = "The user wants something else: see what they say, and propose again."
 UNDO = "`handrail tasks undo` undoes it."
+NO_OPERATION = "The message asks for a change, and `operations` is empty. Propose it, or ask in `question`."
 TEXT = {"type": "string"}
 WHERE = {
     "type": "object",
@@ -60,7 +61,6 @@ WHERE = {
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "answer": TEXT,
         "operations": {
             "type": "array",
             "maxItems": MAX_OPERATIONS,
@@ -90,13 +90,14 @@ SCHEMA: dict[str, Any] = {
                 "required": ["op"],
             },
         },
+        "answer": TEXT,
         "question": TEXT,
     },
-    "required": ["answer", "operations"],
+    "required": ["operations"],
 }
 PROMPT = f"""\
 You keep the user's task list. Say which operations do what their message asks for; nothing is done \
-before they agree. A task in the list below is: number | title | date and time | what else is set.
+before they agree. A task in the list below is: number title | date and time | what else is set.
 `operations`, at most {MAX_OPERATIONS}; empty where the message only asks. `op`: create (with `title`); \
 update, complete, delete (with `id`, the number); complete_occurrence (with `id`, and `date` of the \
 occurrence) for a task that repeats. For more than 5 tasks use one bulk_update, bulk_complete or \
@@ -115,7 +116,10 @@ short sentences in the user's language, what they would do. Name no operation th
 
 
 def skipped_stages(asked: MessageFacts) -> tuple[str, ...]:
-    return (SUMMARISE,) if asked.directly else ()  # each call of a small model takes seconds
+    if not asked.directly:
+        return ()
+    # Each call of a small model takes many seconds, and a list is a better answer than it gives.
+    return (PROPOSE, SUMMARISE) if asks_only(asked.question) else (SUMMARISE,)
 
 
 # Stages
@@ -131,7 +135,7 @@ async def look(work: StepContext) -> Output:
     return {
         "today": f"{today:%A} {today}",
         "tasks": [task_line(task, today) for task in shown],
-        "shown": f"{len(shown)} of {total}",
+        "total": total,
         **({"filter": _where_json(where)} if where else {}),
         "earlier": work.earlier,
     }
@@ -143,8 +147,9 @@ def _where_json(where: TaskFilter) -> dict[str, Any]:
 
 async def check(work: StepContext) -> Output:
     """The proposal in its normal form, evaluated against the list."""
-    proposed = work.outputs[PROPOSE]
-    operations = [] if asks_only(work.question) else proposed.get("operations", [])[:MAX_OPERATIONS]
+    proposed = work.outputs.get(PROPOSE, {})
+    asks = asks_only(work.question)
+    operations = [] if asks else proposed.get("operations", [])[:MAX_OPERATIONS]
     report = work.tasks.preview(operations)
     known = work.tasks.load().tasks
     return {
@@ -158,12 +163,14 @@ async def check(work: StepContext) -> Output:
         "warnings": list(report.warnings),
         "summary": summary_text(report),
         "repaired": any(issue != AGAIN for issue in work.issues),
-        "matches": work.outputs[LOOK]["tasks"] if asks_only(work.question) else [],
+        "asks": asks or "?" in work.question,
     }
 
 
 def is_valid(output: Output, _outputs: Outputs) -> Verdict:
     """Fails once: with the hints, the model proposes again."""
+    if not (output["results"] or output["question"] or output["asks"] or output["repaired"]):
+        return Failed((NO_OPERATION,))
     wrong = [
         f"{each['op'].get('op', '?')} {each['op'].get('id', '')}: {reason}"
         for each in output["results"]
@@ -280,8 +287,17 @@ def ended_text(outputs: Outputs) -> str:
     parts = [found["answer"], found["question"]]
     parts += [f"- {text}" for text in found["lines"]]
     if not any(parts):
-        parts = ["These are the tasks:", *found["matches"]] if found["matches"] else [NO_CHANGE]
+        parts = [_listed(outputs[LOOK])] if found["asks"] else [NO_CHANGE]
     return "\n".join(filter(None, parts))
+
+
+def _listed(looked: Output) -> str:
+    """The tasks that a question is about."""
+    if not looked["tasks"]:
+        return "No task matches." if looked["total"] else "Your list is empty."
+    more = looked["total"] - len(looked["tasks"])
+    end = [f"- and {more} more: `handrail tasks` lists them"] if more > 0 else []
+    return "\n".join([*(f"- {line.replace(' | ', ', ')}" for line in looked["tasks"]), *end])
 
 
 def told_text(outputs: Outputs) -> str:

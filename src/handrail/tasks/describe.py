@@ -34,7 +34,7 @@ def repeat_text(task: Task) -> str:
 
 def task_line(task: Task, today: date) -> str:
     """The task as a model is shown it: number, title, and what is set."""
-    parts = [task.title, " ".join(filter(None, (day_text(task.scheduled_for), task.time)))]
+    parts = [f"{task.id} {task.title}", " ".join(filter(None, (day_text(task.scheduled_for), task.time)))]
     if task.repeats:
         coming = next_occurrence(task, today)
         done = f", done on {', '.join(task.completed_occurrences[-3:])}" if task.completed_occurrences else ""
@@ -42,7 +42,7 @@ def task_line(task: Task, today: date) -> str:
     parts += [f"{task.priority} priority" if task.priority else "", "done" if task.completed else ""]
     notes = " ".join(task.notes.split())
     parts.append(f"notes: {notes[:80]}" if notes else "")
-    return f"{task.id} | " + " | ".join(filter(None, parts))
+    return " | ".join(filter(None, parts))
 
 
 def kind_of(result: OperationResult) -> TaskKind:

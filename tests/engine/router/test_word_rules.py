@@ -129,6 +129,10 @@ def test_words_that_say_nothing_decide_nothing(message: str) -> None:
         ("add a task queue to worker.py", "agent"),
         ("add water the plants to my list", "tasks"),
         ("remind me on Friday to update the docs", "tasks"),
+        ("move the gym to Thursday", "tasks"),
+        ("push it to next week", "tasks"),
+        ("move the parser to monday.py", "agent"),
+        ("move the constants to the top", "agent"),
         ("this is due to a race in the server", None),
     ],
 )

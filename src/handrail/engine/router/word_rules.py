@@ -217,6 +217,8 @@ TASK_WORD = Pattern(
 )
 TASK_VERB = Pattern(
     r"^(?:remind\sme|reschedule|postpone|snooze|schedule|prioriti[sz]e|defer|push\sback)\b"
+    r"|^(?:move|shift|push|bring)\b.*\bto\s(?:today|tomorrow|(?:next|this)\s(?:week|weekend|month|\w{3,6}day)"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b(?![./]\w)"
     r"|\bmark\b.*\b(?:done|complete|completed|finished)\b|\b(?:to|on|from|off)\smy\s(?:list|agenda|backlog)\b"
 )
 DAY_WORD = Pattern(
