@@ -208,7 +208,8 @@ async def test_a_small_model_is_not_needed_for_a_question(
 ) -> None:
     small = Capabilities(context_window=8_192, native_tools=False, schema_output=True, one_action=True)
     monkeypatch.setattr(ScriptedModel, "capabilities", small)
-    async with talking(tmp_path, proposed(ADD)) as talk:
+    one = {"op": "create", "id": "9", "title": "Pay rent", "scheduled_for": "", "time": "", "recurrence": " "}
+    async with talking(tmp_path, {"text": json.dumps(one)}) as talk:
         await talk.turn("which high priority tasks are there?")
         assert ended(talk) == "- 2 Call Zoë, Fri 2031-05-02, high priority"
         assert talk.requests == []
@@ -223,6 +224,14 @@ async def test_a_request_without_an_operation_goes_back_once(tmp_path: Path) -> 
     async with talking(tmp_path, again, summarised(), proposed(answer="I will remind you.")) as talk:
         await talk.turn("remind me to pay the rent")
         assert 'add "Pay rent"' in asked(talk)
+
+
+@pytest.mark.promise("TASK-10")
+async def test_a_model_that_claims_to_have_done_something_is_not_quoted(tmp_path: Path) -> None:
+    claim = proposed({"op": "delete", "id": "77"}, answer="Deleted it for you.")
+    async with talking(tmp_path, claim, {**claim, "when": "There is no task 77"}) as talk:
+        await talk.turn("delete my task 77")
+        assert ended(talk) == "- delete: There is no task 77. `handrail tasks` lists them."
 
 
 async def test_what_the_model_cannot_tell_it_asks(tmp_path: Path) -> None:

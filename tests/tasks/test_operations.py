@@ -35,6 +35,7 @@ GYM = {"title": "Gym", "recurrence": "every monday"}
         ({"id": 1, "done": "yes"}, {"op": "complete", "id": "1"}),
         ({"op": "mark done", "id": "#1"}, {"op": "complete", "id": "1"}),
         ({"op": "delete", "id": "buy MILK"}, {"op": "delete", "id": "1"}),
+        ({"op": "delete", "id": "1 Buy milk"}, {"op": "delete", "id": "1"}),
         (
             {"op": "move", "taskId": "1", "changes": {"date": "tomorrow"}},
             {"op": "update", "id": "1", "scheduled_for": "2026-11-19"},

@@ -165,11 +165,12 @@ class _Reader:
             title = self._given.get("title") if op in ("delete", "complete", "complete_occurrence") else None
             given = title if isinstance(title, str) else ""
         text = str(given).strip()
-        number = re.fullmatch(r"(?:#|t|task[\s_#-]*)?0*(\d+)", text.lower())
-        if number and number[1] in self._tasks:
-            return number[1]
+        number = re.fullmatch(r"(?:#|t|task[\s_#-]*)?0*(\d+)(?:[\s|:.,-]+(.*))?", text.lower())
+        task = self._tasks.get(number[1]) if number else None
+        if number and task and fold(number[2] or task.title) == fold(task.title):  # `5 Buy milk`
+            return task.id
         titled = [task.id for task in self._tasks.values() if text and fold(task.title) == fold(text)]
-        return titled[0] if len(titled) == 1 else number[1] if number else text
+        return titled[0] if len(titled) == 1 else number[1] if number and not number[2] else text
 
     def _fields(self) -> dict[str, Any]:
         readers: dict[str, Callable[[Any], Any]] = {

@@ -112,7 +112,7 @@ def focused(
         found.sort(key=lambda task: (task.completed, _nearness(task, today), task.number))
         return Focus(tuple(found[:most]), len(found))
     monday, sunday = (day.isoformat() for day in week_of(today))
-    words = {word for word in fold(message).split() if len(word) >= MIN_WORD}
+    words = _long_words(message)
 
     def rank(task: Task) -> tuple[int, bool, int, int]:
         shared = len(words & _search_text(task.title, task.notes).words) if words else 0
@@ -123,6 +123,16 @@ def focused(
     ranked = nsmallest(most, ((rank(task), task.id) for task in wanted))
     found = [tasks[each] for key, each in ranked if key[0] or not tasks[each].completed]
     return Focus(tuple(found), len(tasks))
+
+
+def _long_words(message: str) -> set[str]:
+    return {word for word in fold(message).split() if len(word) >= MIN_WORD}
+
+
+def names(message: str, task: Task) -> bool:
+    """Whether the message has a word of the task's title, or its number."""
+    title = _search_text(task.title, task.notes).words
+    return bool(_long_words(message) & title) or task.id in fold(message).split()
 
 
 def _nearness(task: Task, today: date) -> int:
