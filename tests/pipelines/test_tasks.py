@@ -216,6 +216,7 @@ async def test_a_small_model_is_not_needed_for_a_question(
         await talk.turn("remind me to pay the rent")
         assert asked(talk).startswith("This would add 1 task.")
         assert len(talk.requests) == 1
+        assert "Call Zoë" not in words(talk.requests[0])
 
 
 @pytest.mark.promise("TASK-10")

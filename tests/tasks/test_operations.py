@@ -125,6 +125,12 @@ def test_a_repeating_task_ends_with_the_year_unless_said_otherwise(tmp_path: Pat
     assert later.recurrence.until == "2028-12-31"
 
 
+def test_another_rule_keeps_the_day_until_which_a_task_repeats(tmp_path: Path) -> None:
+    changed = one(tmp_path, {**GYM, "until": "2031-01-01"}, {"id": 1, "recurrence": "daily"}).after
+    assert changed
+    assert (changed.recurrence.type, changed.recurrence.until) == ("daily", "2031-01-01")
+
+
 def test_switching_recurrence_off_forgets_its_completed_occurrences(tmp_path: Path) -> None:
     done = {"op": "complete_occurrence", "id": 1, "date": "2026-11-23"}
     off = one(tmp_path, GYM, done, {"id": 1, "recurrence": "none"})

@@ -49,6 +49,7 @@ ALL, NOTHING, SURE = "Apply all", "Change nothing", "Yes, I am sure"
 AGAIN = "The user wants something else: see what they say, and propose again."
 UNDO = "`handrail tasks undo` undoes it."
 NO_OPERATION = "The message asks for a change, and `operations` is empty. Propose it, or ask in `question`."
+ADDS = re.compile(r"\s*(?:please\s+)?(?:remind\s+me|add|create|new\s+task|schedule)\b", re.IGNORECASE)
 TEXT = {"type": "string"}
 WHERE = {
     "type": "object",
@@ -153,7 +154,8 @@ async def look(work: StepContext) -> Output:
     small = work.room < ROOM_FOR_ALL
     shown, total = tasks.focused(where, message=work.question, most=FEW_TASKS if small else MAX_FOCUSED)
     if small and not (where or asks_only(work.question)):  # it takes any task for the one that is meant
-        shown = tuple(task for task in shown if names(work.question, task))
+        adds = ADDS.match(work.question)
+        shown = () if adds else tuple(task for task in shown if names(work.question, task))
     today = tasks.clock.today
     return {
         "today": f"{today:%A} {today}",
@@ -198,6 +200,9 @@ def _single(operation: Output, shown: Sequence[str]) -> Output:
         operation = {**operation, "op": "create"}
     unused = ("title",) if operation.get("op") != "create" else ("id",)
     kept = {name: value for name, value in operation.items() if value.strip() and name not in unused}
+    repeats = kept.get("recurrence")
+    if repeats and kept["op"] == "create" and kept.get("scheduled_for", repeats) == repeats:
+        kept["scheduled_for"] = "today"
     return {"operations": [kept] if kept else []}
 
 

@@ -167,6 +167,8 @@ def _updated(task: Task, fields: Mapping[str, Any], clock: Clock) -> Task:
 def _checked(task: Task, fields: Mapping[str, Any], clock: Clock) -> Task:
     """The task with these fields; raises Invalid where it would not make sense."""
     after = replace(task, **fields)
+    if task.repeats and after.repeats and not after.recurrence.until:  # another rule keeps the end
+        after = replace(after, recurrence=replace(after.recurrence, until=task.recurrence.until))
     wrong = []
     if not after.title:
         wrong.append("A task needs a title. Leave the title out to keep it.")
