@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from handrail.engine.router.confidence import route_outcomes
 from handrail.models.model import Capabilities
 from handrail.models.scripted_model import ScriptedModel
 from handrail.protocol.commands import SendMessage
@@ -90,6 +91,7 @@ async def test_a_request_is_shown_in_words_and_applied_on_the_users_word(tmp_pat
         assert ended(talk) == "Added 1 task and changed 1 task. `handrail tasks undo` undoes it."
         assert titles(talk)[-1] == "Pay rent"
         assert "Call Zoë" in words(talk.requests[0])
+        assert [each.applied for each in route_outcomes(talk.app.log)] == [True]
         talk.app.tasks.undo()
         assert talk.app.tasks.as_bytes() == before
 
@@ -287,6 +289,21 @@ async def test_a_selection_seeds_the_filter_and_the_model_is_shown_only_that(tmp
         shown = words(talk.requests[0])
         assert "Buy milk" in shown
         assert "Zoë" not in shown
+
+
+@pytest.mark.promise("TASK-10")
+async def test_the_router_sees_the_list_and_its_filter_is_used_also_after_a_revision(tmp_path: Path) -> None:
+    decision = {"decision": "tasks", "confidence": 0.9, "where": {"title": "milk", "status": "open"}}
+    routes = {"when": "The user's message:\nthe milk", "text": json.dumps(decision)}
+    answer = {"when": "It asked:", "text": '{"means": "pipeline_response", "confidence": 0.9}'}
+    async with talking(tmp_path, routes, answer, summarised(), proposed({"op": "complete", "id": 1})) as talk:
+        await talk.turn("the milk, it is here")
+        assert "Call Zoë" in words(talk.requests[0])
+        assert talk.all(Routed)[0].decision.where == TaskFilter(text="milk", completed=False)
+        await talk.turn("no, the other one")
+        proposals = [words(each) for each in talk.requests if "Output of look" in words(each)]
+        assert len(proposals) == 2
+        assert not any("Zoë" in each for each in proposals)
 
 
 async def test_where_nobody_can_be_asked_nothing_is_applied(tmp_path: Path) -> None:

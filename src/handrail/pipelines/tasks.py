@@ -150,12 +150,14 @@ def skipped_stages(asked: MessageFacts) -> tuple[str, ...]:
 async def look(work: StepContext) -> Output:
     """The part of the list that the model is shown."""
     tasks = work.tasks
-    where = work.where or read_scope(work.question, tasks.clock)
+    known = work.outputs.get(LOOK, {}).get("filter")  # the router's, where the run is repaired
+    where = convert(known, TaskFilter) if known else work.where or read_scope(work.question, tasks.clock)
     small = work.room < ROOM_FOR_ALL
-    shown, total = tasks.focused(where, message=work.question, most=FEW_TASKS if small else MAX_FOCUSED)
+    words = " ".join([work.question, *work.feedback])
+    shown, total = tasks.focused(where, message=words, most=FEW_TASKS if small else MAX_FOCUSED)
     if small and not (where or asks_only(work.question)):  # it takes any task for the one that is meant
         adds = ADDS.match(work.question)
-        shown = () if adds else tuple(task for task in shown if names(work.question, task))
+        shown = () if adds else tuple(task for task in shown if names(words, task))
     today = tasks.clock.today
     return {
         "today": f"{today:%A} {today}",
@@ -349,7 +351,7 @@ def told_text(outputs: Outputs) -> str:
 TASKS = Pipeline(
     TASKS_ROUTE,
     stages=(
-        Stage(LOOK, "code", step="tasks_look"),
+        Stage(LOOK, "code", step="tasks_look", takes=(LOOK,)),
         Stage(PROPOSE, "ask", prompt=PROMPT, takes=(LOOK,), schema=SCHEMA, max_output=2_048),
         Stage(PROPOSE_ONE, "ask", prompt=ONE_PROMPT, takes=(LOOK,), schema=ONE_SCHEMA, max_output=200),
         Stage(

@@ -184,8 +184,8 @@ def _outcomes_of_session(events: Iterable[Recorded]) -> list[RouteOutcome]:
                 found[-1] = found[-1]._replace(corrected=True)
             case ChangePrepared(by="agent") as event:
                 changes.add(event.change_id)
-            case StageCompleted(output={"applied": int(count)}) if count and found:
-                found[-1] = found[-1]._replace(applied=True)
+            case StageCompleted(output={"applied": int(count)}) if found and found[-1].route == TASKS_ROUTE:
+                found[-1] = found[-1]._replace(applied=count > 0)
             case ChangeApplied() as event if event.change_id in changes and found and fresh:
                 found[-1] = found[-1]._replace(applied=True)
     return found
