@@ -157,6 +157,8 @@ def test_a_model_is_shown_the_tasks_of_the_filter_or_this_week_first_and_fifty_a
         assert (len(shown), total) == (50, 84)
         assert [task.title for task in shown[:2]] == ["Stand-up", "Call Zoë"]
         assert "Rent" in [task.title for task in shown]
+        (first, second, *_) = tasks.focused(message="move the rent, and task 17, to friday").tasks
+        assert [first.id, second.title] == ["17", "Rent"]
         (rent,) = tasks.focused(TaskFilter(text="rent")).tasks
         assert rent.title == "Rent"
         week = tasks.find(TaskFilter(scheduled_range=("2026-11-16", "2026-11-22")))

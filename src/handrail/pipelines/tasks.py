@@ -200,6 +200,8 @@ def _single(operation: Output, shown: Sequence[str]) -> Output:
     """The operation of a small model, without the fields that it left empty or cannot mean."""
     if operation and not shown:  # there is no task that it could change
         operation = {**operation, "op": "create"}
+    elif operation and len(shown) == 1:
+        operation = {**operation, "id": shown[0].split(maxsplit=1)[0]}
     unused = ("title",) if operation.get("op") != "create" else ("id",)
     kept = {name: value for name, value in operation.items() if value.strip() and name not in unused}
     repeats = kept.get("recurrence")

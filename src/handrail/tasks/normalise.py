@@ -249,7 +249,7 @@ class _Reader:
         else:
             rule = read_repeat("none" if value in (None, False) else str(value))
         if rule is None:
-            self._errors.append(f"{value!r} says not how a task repeats: {REPEAT_HINT}.")
+            self._errors.append(f"{value!r} is not a recurrence: {REPEAT_HINT}.")
             return UNSET
         if rule.type == "none" or until in (None, ""):
             return rule
@@ -356,7 +356,7 @@ def read_repeat(text: str) -> Recurrence | None:
     """The rule that the words mean; None where they mean none."""
     words = " ".join(re.sub(r"[_-]", " ", text.strip().lower()).split())
     words = re.sub(r"^(?:every|each) ", "", words)
-    if words in NOTHING:
+    if words in (*NOTHING, "once", "one time", "n/a"):
         return NO_RECURRENCE
     for names, kind in (
         (("daily", "day", "days", "morning", "evening", "night"), "daily"),

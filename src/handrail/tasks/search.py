@@ -1,7 +1,7 @@
 """Finding tasks: by a filter, by words, and the few that a model is shown."""
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from datetime import date
 from functools import lru_cache
 from heapq import nsmallest
@@ -15,6 +15,12 @@ from handrail.tasks.recurrence import next_occurrence
 MAX_FOCUSED, MIN_WORD = 50, 3
 CACHED_TEXTS = 50_000
 FAR = "9999-12-31"
+COMMON_WORDS = {
+    *("the", "and", "for", "with", "from", "that", "this", "these", "those", "all", "task", "tasks", "list"),
+    *("reminder", "remind", "add", "move", "mark", "done", "delete", "remove", "complete", "completed"),
+    *("finished", "schedule", "reschedule", "postpone", "next", "week", "month", "day", "today", "tomorrow"),
+    "every",
+}
 
 
 class SearchText(NamedTuple):
@@ -112,10 +118,10 @@ def focused(
         found.sort(key=lambda task: (task.completed, _nearness(task, today), task.number))
         return Focus(tuple(found[:most]), len(found))
     monday, sunday = (day.isoformat() for day in week_of(today))
-    words = _long_words(message)
+    words = _telling_words(message)
 
     def rank(task: Task) -> tuple[int, bool, int, int]:
-        shared = len(words & _search_text(task.title, task.notes).words) if words else 0
+        shared = _shared(words, task) if words else 0
         later = task.completed or not _within(task, monday, sunday)
         return -shared, later, _nearness(task, today), -task.number
 
@@ -125,14 +131,19 @@ def focused(
     return Focus(tuple(found), len(tasks))
 
 
-def _long_words(message: str) -> set[str]:
-    return {word for word in fold(message).split() if len(word) >= MIN_WORD}
-
-
 def names(message: str, task: Task) -> bool:
     """Whether the message has a word of the task's title, or its number."""
-    title = _search_text(task.title, task.notes).words
-    return bool(_long_words(message) & title) or task.id in fold(message).split()
+    return _shared(_telling_words(message), task) > 0
+
+
+def _telling_words(message: str) -> set[str]:
+    """The words of a message that can name a task: its numbers, and words that not every message has."""
+    words = set(fold(message).split())
+    return {word for word in words if word.isdigit() or len(word) >= MIN_WORD} - COMMON_WORDS
+
+
+def _shared(words: Set[str], task: Task) -> int:
+    return len(words & _search_text(task.title, task.notes).words) + 2 * (task.id in words)
 
 
 def _nearness(task: Task, today: date) -> int:

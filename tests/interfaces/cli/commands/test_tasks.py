@@ -77,7 +77,7 @@ def test_a_wrong_request_changes_nothing_and_says_what_to_do(tmp_path: Path) -> 
     assert "Several tasks have 'mil'" in tasks(tmp_path, "done", "mil", status=2)
     assert "'someday' is not a date: write it as" in tasks(tmp_path, "edit", "1", "--on", "someday", status=2)
     assert "There is no task '9'" in tasks(tmp_path, "done", "1", "9", status=2)
-    assert "says not how a task repeats" in tasks(tmp_path, "add", "x", "--every", "eon", status=2)
+    assert "is not a recurrence" in tasks(tmp_path, "add", "x", "--every", "eon", status=2)
     assert len(tasks(tmp_path, "list", "--json").splitlines()) == 2
     tasks(tmp_path, "done", "milk")
     assert "○ Milk\n" not in tasks(tmp_path)

@@ -1,0 +1,1 @@
+"""The task assistant on the embedded model."""
