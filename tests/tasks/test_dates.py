@@ -58,7 +58,8 @@ def test_words_mean_dates_in_the_zone_of_the_user(words: str, expected: str | No
         ("08:15:00", "08:15"),
         ("13 pm", None),
         ("24:00", None),
-        ("9", None),
+        ("9", "09:00"),
+        ("25", None),
         ("later", None),
     ],
 )

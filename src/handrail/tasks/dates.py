@@ -152,7 +152,7 @@ def read_time(text: str) -> str | None:
     if words in named:
         return named[words]
     found = re.fullmatch(r"(\d{1,2})(?:[:.h](\d{2})(?::\d{2})?)?(am|pm|a\.m\.?|p\.m\.?)?", words)
-    if not found or not (found[2] or found[3]):
+    if not found:
         return None
     hour, minute = int(found[1]), int(found[2] or 0)
     if half := found[3]:
