@@ -6,7 +6,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from handrail.protocol.values import (
     Effort,
-    Excerpt,
     ReadAs,
     StructuredAnswer,
     StructuredWay,
@@ -74,8 +73,6 @@ class ActionChoices(NamedTuple):
     writable: tuple[str, ...] = ()
     fields: Mapping[str, dict[str, Any]] = MappingProxyType({})
     """Schemas of fields that cannot be any text."""
-    rewrite: Excerpt | None = None
-    """It takes no action, and rewrites this part of a file."""
 
 
 class Request(Value):
@@ -95,6 +92,11 @@ class Request(Value):
     """The beginning of the answer, for servers that continue it (llama.cpp does)."""
     stop: tuple[str, ...] = ()
     """Texts that end the answer; they are not part of it."""
+    alternatives: int = 0
+    """For how many tokens the server says how likely each is as the first of the answer."""
+    weighs: tuple[str, ...] = ()
+    """Continuations of `prefill`. A small model answers with how likely it goes on in other ways after each:
+    JSON, a list of `[continuation, [[text, probability], ...]]`."""
     received: bytes | None = None
     """The bytes of the answer, if they came before a crash: they are read, and nothing is sent."""
 
@@ -154,6 +156,12 @@ class StructuredPart(Value):
     """The complete parts of one that was cut."""
 
 
+class Alternatives(Value):
+    """Texts of tokens that the answer could begin with, each with its probability."""
+
+    options: tuple[tuple[str, float], ...]
+
+
 class UsagePart(Value):
     """Tokens so far; the last one counts."""
 
@@ -169,15 +177,15 @@ class Finished(Value):
 class Progress(Value):
     """Progress of a slow model before its first text; not part of the answer."""
 
-    what: Literal["checking", "loading", "reading", "writing"]
+    what: Literal["checking", "loading", "reading", "writing", "weighing"]
     """The bytes of its file; until it answers, in seconds with no total; the tokens of the request; pieces
-    of code that is shown when it is whole."""
+    of code that is shown when it is whole; continuations that are weighed."""
     done: int
     total: int = 0
 
 
 AnswerPart = Text | Thinking | Opaque | CallPart | BlockedCalls | StructuredPart
-Part = AnswerPart | RequestBytes | RawBytes | EndOfBytes | UsagePart | Progress | Finished
+Part = AnswerPart | Alternatives | RequestBytes | RawBytes | EndOfBytes | UsagePart | Progress | Finished
 
 
 class Price(NamedTuple):

@@ -1,6 +1,7 @@
 """One action at a time: what a small model may say, and how it is read."""
 
 import json
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -12,10 +13,10 @@ from handrail.context.small.one_action_model import (
     ActionReader,
     OneActionModel,
     as_action_request,
-    as_rewrite_request,
 )
 from handrail.models.model import (
     ActionChoices,
+    Alternatives,
     AssistantTurn,
     CallPart,
     Finished,
@@ -25,13 +26,14 @@ from handrail.models.model import (
     Text,
     ToolResult,
     ToolSpec,
+    UsagePart,
     UserTurn,
 )
 from handrail.models.providers import all_connections
 from handrail.models.reading.collector import collect_answer
 from handrail.models.scripted_model import ScriptedModel
 from handrail.models.wire.openai import request_body
-from handrail.protocol.values import Excerpt, ToolCall, Usage
+from handrail.protocol.values import ToolCall, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -47,10 +49,6 @@ def request(*messages: Any) -> Request:
         tools=(READ, WRITE),
         choices=ActionChoices(paths=("a.py", "test_a.py"), writable=("a.py",)),
     )
-
-
-def rewriting() -> Request:
-    return replace(request(), tools=(), choices=ActionChoices(rewrite=EXCERPT))
 
 
 def test_schema_leaves_only_actions_and_paths_that_there_are() -> None:
@@ -129,9 +127,10 @@ async def test_a_heading_of_ours_that_was_copied_is_not_written() -> None:
 
 
 async def test_how_much_of_the_code_is_written_can_be_followed() -> None:
-    asked = rewriting()
-    model = OneActionModel(ScriptedModel([{"text": ["    return", " 2"]}]))
-    progress = [part async for part in model.stream(asked) if isinstance(part, Progress)]
+    acting = json.dumps({"action": "write", "why": "", "path": "a.py"})
+    inner = ScriptedModel([{"when": WANTED, "text": ["    return", " 2"]}, {"text": [acting]}])
+    model = OneActionModel(inner)
+    progress = [part async for part in model.stream(request()) if isinstance(part, Progress)]
     assert [(each.what, each.done) for each in progress] == [("writing", 1), ("writing", 2)]
 
 
@@ -148,33 +147,47 @@ def test_what_was_written_is_shown_as_it_was_written() -> None:
     assert said.text == '{"action": "write", "path": "a.py"}\n```python\nx = 2\n```'  # type: ignore[union-attr]
 
 
-EXCERPT = Excerpt(path="a.py", name="f", text="def f():\n    return 1\n", kept="def f():\n")
+BEGUN = replace(request(), tools=(), choices=None, prefill="```python\ndef f():\n", stop=("```",))
 
 
-def test_rewriting_is_begun_with_the_lines_that_stay_and_ends_with_the_code() -> None:
-    asked = as_rewrite_request(request(), EXCERPT)
-    assert asked.prefill == "```python\ndef f():\n"
-    assert asked.stop == ("```",)
-    body = request_body(all_connections({})["ollama"], "m", asked)
-    assert body["messages"][-1] == {"role": "assistant", "content": asked.prefill}
+async def test_an_answer_that_is_begun_is_passed_on_as_it_is() -> None:
+    body = request_body(all_connections({})["ollama"], "m", BEGUN)
+    assert body["messages"][-1] == {"role": "assistant", "content": BEGUN.prefill}
     assert body["stop"] == ["```"]
+    answer = await collect_answer(OneActionModel(ScriptedModel([{"text": "    return 2"}])).stream(BEGUN))
+    assert (answer.text, answer.calls, answer.finish) == ("    return 2", (), "stop")
 
 
-@pytest.mark.parametrize("written", ["    return 2", "    return 2\n", "    return 2\n```\nThat is it."])
-async def test_code_that_goes_on_from_them_becomes_an_edit_of_just_that_part(written: str) -> None:
-    model = OneActionModel(ScriptedModel([{"text": [written[:7], written[7:]]}]))
-    answer = await collect_answer(model.stream(rewriting()))
-    (call,) = answer.calls
-    assert (answer.text, call.name, call.arguments["path"]) == ("", "edit", "a.py")
-    assert call.arguments["edits"] == [{"search": EXCERPT.text, "replace": "def f():\n    return 2\n"}]
+class Weighing(ScriptedModel):
+    """Says how it could go on, one token at a time."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[Part, None]:
+        self.requests.append(request)
+        yield Alternatives(((" +", 0.75), (" -", 0.25)))
+        yield Text(" +")
+        yield UsagePart(Usage(input_tokens=5, output_tokens=1))
+        yield Finished("length")
 
 
-@pytest.mark.promise("EMB-18")
-@pytest.mark.parametrize(("written", "finish"), [("    return 2", "length"), (" \n", "stop")])
-async def test_code_that_was_cut_off_or_is_none_changes_nothing(written: str, finish: str) -> None:
-    model = OneActionModel(ScriptedModel([{"text": [written], "finish": finish}]))
-    answer = await collect_answer(model.stream(rewriting()))
-    assert (answer.calls, answer.finish) == ((), finish)
+async def test_weighing_tells_how_likely_each_way_to_go_on_is() -> None:
+    inner = Weighing([])
+    parts = OneActionModel(inner).stream(replace(BEGUN, weighs=("    ", "    return a")))
+    answer = await collect_answer(parts)
+    options = [[" +", 0.75], [" -", 0.25]]
+    assert json.loads(answer.text) == [["    ", options], ["    return a", options]]
+    assert (answer.finish, answer.usage) == ("stop", Usage(input_tokens=10, output_tokens=2))
+    assert [each.prefill for each in inner.requests] == [
+        "```python\ndef f():\n    ",
+        "```python\ndef f():\n    return a",
+    ]
+    body = request_body(all_connections({})["ollama"], "m", inner.requests[0])
+    assert (body["logprobs"], body["top_logprobs"], body["max_tokens"]) == (True, 8, 1)
+
+
+async def test_a_model_that_cannot_say_it_is_asked_once() -> None:
+    inner = ScriptedModel([{"text": "x"}])
+    answer = await collect_answer(OneActionModel(inner).stream(replace(BEGUN, weighs=("a", "b", "c"))))
+    assert (answer.text, len(inner.requests)) == ("[]", 1)
 
 
 async def test_action_that_was_cut_off_is_no_call() -> None:

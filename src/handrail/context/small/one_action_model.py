@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from handrail.models.model import (
     ActionChoices,
+    Alternatives,
     AssistantTurn,
     CallPart,
     Capabilities,
@@ -36,7 +37,7 @@ from handrail.models.reading.json_reader import parse_json
 from handrail.models.reading.streamed_json import StreamedJsonReader
 from handrail.protocol.ids import new_id
 from handrail.protocol.intent import REQUEST_SCOPE, SELECT_INTENT
-from handrail.protocol.values import Excerpt, ToolCall, Usage
+from handrail.protocol.values import ToolCall, Usage
 
 ANSWER_ACTION, WRITE_TOOL = "answer", "write"
 FENCE = "```"
@@ -100,13 +101,6 @@ class CodeReader:
         yield Finished("tool_calls")
 
 
-def _edit_call(excerpt: Excerpt, code: str) -> ToolCall:
-    """An edit that replaces the excerpt; the code continues the excerpt's header."""
-    last = "\n" if excerpt.text.endswith("\n") else ""
-    edit = {"search": excerpt.text, "replace": f"{excerpt.kept}{code}{last}"}
-    return ToolCall(id=new_id("call"), name="edit", arguments={"path": excerpt.path, "edits": [edit]})
-
-
 def _write_call(action: ToolCall, code: str) -> ToolCall:
     """The `write` action with the text of its file."""
     first, _, rest = code.partition("\n")
@@ -119,8 +113,7 @@ WRITER_PROMPT = (
 )
 LANGUAGES = {"py": "python", "js": "javascript", "mjs": "javascript", "cjs": "javascript", "ts": "typescript"}
 LINE_NUMBER = re.compile(r"^\d+\t", re.MULTILINE)
-MAX_REWRITE_TOKENS = 800
-"""What a small model writes after that is not the code it was asked for."""
+MAX_ALTERNATIVES = 8
 MAX_FILE_TOKENS = 2_400
 
 
@@ -139,9 +132,10 @@ class OneActionModel:
         return self._inner.capabilities._replace(one_action=True, native_tools=True)
 
     async def stream(self, request: Request) -> AsyncGenerator[Part, None]:
-        if request.choices and (excerpt := request.choices.rewrite):
-            reader = CodeReader(partial(_edit_call, excerpt))
-            answers = self._read(as_rewrite_request(request, excerpt), reader)
+        if request.weighs:
+            answers = self._weigh(request)
+        elif request.prefill:  # the beginning of the answer says what form it has
+            answers = self._inner.stream(request)
         elif request.output_schema is not None:
             plain = tuple(_message_as_text(message) for message in request.messages)
             answers = self._inner.stream(replace(request, messages=plain, tools=()))
@@ -170,6 +164,36 @@ class OneActionModel:
         async with aclosing(self._read(as_file_request(request, writing), reader)) as parts:
             async for part in parts:
                 yield UsagePart(spent + part.usage) if isinstance(part, UsagePart) else part
+
+    async def _weigh(self, request: Request) -> AsyncGenerator[Part, None]:
+        """How the answer could go on after each continuation; one token is asked for at a time."""
+        found: list[tuple[str, list[tuple[str, float]]]] = []
+        spent = Usage()
+        for number, words in enumerate(request.weighs, 1):
+            short = replace(
+                request,
+                weighs=(),
+                prefill=f"{request.prefill}{words}",
+                max_output_tokens=1,
+                alternatives=MAX_ALTERNATIVES,
+            )
+            async with aclosing(self._inner.stream(short)) as parts:
+                async for part in parts:
+                    match part:
+                        case Alternatives(options):
+                            found.append((words, list(options)))
+                        case UsagePart(usage):
+                            spent = spent + usage
+                        case Text() | Finished() | Progress():
+                            pass
+                        case _:
+                            yield part
+            if not found:
+                break  # this server cannot say it
+            yield Progress("weighing", number, len(request.weighs))
+        yield Text(json.dumps(found))
+        yield UsagePart(spent)
+        yield Finished("stop")
 
     async def _read(self, request: Request, reader: ActionReader | CodeReader) -> AsyncGenerator[Part, None]:
         pieces = 0
@@ -208,16 +232,6 @@ def as_action_request(request: Request) -> Request:
         messages=tuple(_message_as_text(message) for message in request.messages),
         tools=(),
         output_schema={"oneOf": [*actions, _object(ANSWER_ACTION, {"text": {"type": "string"}})]},
-    )
-
-
-def as_rewrite_request(request: Request, excerpt: Excerpt) -> Request:
-    """The request with a code block that begins with the excerpt's header, for the model to continue."""
-    return replace(
-        request,
-        prefill=f"{FENCE}{code_language(excerpt.path)}\n{excerpt.kept}",
-        stop=(FENCE,),
-        max_output_tokens=min(request.max_output_tokens, MAX_REWRITE_TOKENS),
     )
 
 

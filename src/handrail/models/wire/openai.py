@@ -55,6 +55,8 @@ def request_body(connection: Connection, model: str, request: Request) -> dict[s
         body["messages"].append({"role": "assistant", "content": request.prefill})
     if request.stop:
         body["stop"] = list(request.stop)
+    if request.alternatives:
+        body |= {"logprobs": True, "top_logprobs": request.alternatives}
     body[connection.output_limit] = request.max_output_tokens
     if request.temperature is not None and not NO_SAMPLING.match(model):
         body["temperature"] = request.temperature

@@ -1,12 +1,14 @@
 """Reads an answer that streams as OpenAI chat completion chunks."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct, field
 
 from handrail.models.model import (
+    Alternatives,
     BlockedCalls,
     CallPart,
     Finished,
@@ -101,6 +103,8 @@ class ChatReader:
                     yield from self._shown(self._text.feed(delta[key]))
             for piece in delta.get("tool_calls") or ():
                 self._draft(piece)
+        if options := _alternatives(choice.get("logprobs")):
+            yield Alternatives(options)
         if choice.get("finish_reason"):
             self._finish = str(choice["finish_reason"])
             if self._finish == "error":
@@ -180,6 +184,19 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         output_tokens=max(_count(usage, "completion_tokens"), _count(usage, "total_tokens") - input_tokens),
         cache_read_tokens=_count(details, "cached_tokens"),
         cache_write_tokens=_count(details, "cache_write_tokens"),
+    )
+
+
+def _alternatives(logprobs: Any) -> tuple[tuple[str, float], ...]:
+    """The tokens that could have come in place of the first one of a chunk; none where they are unknown."""
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    first = tokens[0] if isinstance(tokens, list) and tokens else None
+    listed = first.get("top_logprobs") if isinstance(first, dict) else None
+    options = [each for each in listed or () if isinstance(each, dict)]
+    return tuple(
+        (join_surrogates(str(each.get("token", ""))), math.exp(min(0.0, value)))
+        for each in options
+        if isinstance(value := each.get("logprob"), int | float)
     )
 
 
