@@ -25,6 +25,7 @@ from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets, without_secrets
 from handrail.verification.check import CACHE_FOLDER, IN_FOLDER, REPORT_FOLDER, SHELL, Check, Tree
 from handrail.verification.localise.localise import Localised, SuiteRun, localise
+from handrail.verification.localise.spectrum import MOST
 from handrail.verification.witness.witness import Record, Witness, doubt, witness_for
 from handrail.workspace.files import Workspace
 from handrail.workspace.stat_index import StatIndex
@@ -73,7 +74,9 @@ class CheckRunner:
         self._index = index
         self._environ = without_secrets(machine.environ, machine.secrets.variables)
 
-    async def localised(self, check: Check, issues: Sequence[Issue], tree: Tree) -> Localised:
+    async def localised(
+        self, check: Check, issues: Sequence[Issue], tree: Tree, most: int = MOST
+    ) -> Localised:
         """The issues with the lines that are most likely the reason why their tests fail."""
         suite = SuiteRun(check.tool, check.words, tree.root, tree.shown_at, self._environ)
 
@@ -81,7 +84,7 @@ class CheckRunner:
             traced = check._replace(environ={**check.environ, **variables})
             return (await self._run(traced, words, tree)).report.files
 
-        return await localise(issues, suite, run)
+        return await localise(issues, suite, run, most)
 
     async def check(self, check: Check, tree: Tree) -> "Checked":
         """The result of a check; never raises for what the project's code does."""

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from handrail.pipelines.build.protection import is_check_setting, is_test, refusal, special_cases
+from handrail.verification.protection import (
+    copied_answer,
+    is_check_setting,
+    open_files,
+    refusal,
+    special_cases,
+)
+from handrail.workspace.test_files import is_test_file
 from tests.pipelines.build.builds import (
     COPIES,
     PLAN,
@@ -143,7 +150,7 @@ def test_files_of_tests_and_of_check_settings_are_closed_unless_the_task_names_t
         "conftest.py",
         "src/aTest.java",
     ):
-        assert is_test(path) or is_check_setting(path), path
+        assert is_test_file(path) or is_check_setting(path), path
         assert refusal(path, TASK, is_new=False)
     for path in ("pyproject.toml", "web/package.json", ".eslintrc.json", ".github/workflows/ci.yml", "x.pth"):
         assert is_check_setting(path), path
@@ -189,3 +196,34 @@ def test_special_case_is_known_by_input_and_result_of_a_test() -> None:
     assert not special_cases("m.py", "", fine, tests)
     assert not special_cases("m.py", new, new, tests)  # it was there before
     assert not special_cases("m.py", "", "def add(a, b):\n    return a + b\n", tests)
+
+
+@pytest.mark.promise("EMB-20")
+def test_what_only_serves_the_tests_is_closed_unless_the_task_names_it() -> None:
+    files = {
+        "calc.py": "import helpers_of_calc\n",
+        "helpers_of_calc.py": "ONE = 1\n",
+        "fake_clock.py": "import pytest\n",
+        "test_calc.py": "import calc, fake_clock\n",
+        "tests/data.py": "NINE = 9\n",
+    }
+    assert list(open_files(files, "fix it")) == ["calc.py", "helpers_of_calc.py"]
+    assert "fake_clock.py" in open_files(files, "fix fake_clock.py")
+
+
+COMPUTES = "def name(text):\n    return text.upper()\n"
+EXPECTS = 'assertEqual(name("ann"), "ANN!")'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        (COMPUTES, 'def name(text):\n    return "ANN!"\n', "ANN!"),
+        (COMPUTES, 'def name(text):\n    return text.upper() + "!"\n', ""),
+        ('def name(text):\n    return "ANN"\n', 'def name(text):\n    return "ANN!"\n', ""),
+        (COMPUTES, 'def name(text):\n    if text:\n        return "ANN!"\n    return text\n', ""),
+    ],
+)
+def test_constant_of_a_test_in_place_of_a_computation_is_found(old: str, new: str, found: str) -> None:
+    assert copied_answer(old, new, [EXPECTS], "fix it") == found
+    assert not copied_answer(old, new, [EXPECTS], "let it return ANN!")

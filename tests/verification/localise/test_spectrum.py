@@ -3,9 +3,10 @@
 import json
 
 from handrail.tools.reports.issue import Issue
-from handrail.verification.localise.line_kinds import LineKinds, is_test_file, line_kinds
+from handrail.verification.localise.line_kinds import LineKinds, line_kinds
 from handrail.verification.localise.spectrum import TracedTest, find_suspects
 from handrail.verification.localise.traces import read_node
+from handrail.workspace.test_files import is_test_file
 
 SOURCE = """\
 LIMIT = 10

@@ -10,6 +10,7 @@ from handrail.protocol.errors import PathProblem, ToolError
 from handrail.protocol.intent import REQUEST_SCOPE, SELECT_INTENT
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentList
+from handrail.workspace.test_files import is_test_file
 from handrail.workspace.walk import Entry, walk
 
 SMALL_SYSTEM_PROMPT = """\
@@ -54,7 +55,6 @@ MAX_FILES_SHOWN = 2
 MAX_INTENTS, LISTED_INTENTS = 100, 12
 NEEDS_INTENT = ("missing_intent_id", "unknown_intent", "intent_done", "intent_ignored")
 MAX_FILES_READ = 3
-TEST_FILE = re.compile(r"(^|[/_.-])(tests?|spec)([/_.-]|$)")
 
 
 def small_prompt(
@@ -77,10 +77,10 @@ def small_prompt(
     named = [name for name in file_names(message) if SOURCE_FILE.search(name)]
     writable = [entry.path for entry in entries if entry.size <= MAX_WRITTEN_BYTES]
     if checked:
-        writable = [path for path in writable if not TEST_FILE.search(path)]
+        writable = [path for path in writable if not is_test_file(path)]
     elif named:
         writable = [name for name in named if name in writable or name not in paths]
-    elif last_shown := [path for path in _shown_last(message, seen, writable) if not TEST_FILE.search(path)]:
+    elif last_shown := [path for path in _shown_last(message, seen, writable) if not is_test_file(path)]:
         writable = last_shown
     readable = [path for path in paths if path not in seen]
     left = {

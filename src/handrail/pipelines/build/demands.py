@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from handrail.pipelines.build.protection import is_test
+from handrail.workspace.test_files import is_test_file
 from handrail.tools.reports.issue import CheckResult, Issue
 from handrail.verification.proposed import ProposedFile
 
@@ -108,7 +108,7 @@ def _is_no_test(issue: Issue, passed: Collection[str]) -> bool:
 
 def _lost(before: CheckResult, now: CheckResult, files: Sequence[ProposedFile]) -> Iterator[str]:
     """Tests that ran before and do not run now; those in files that the task opened may go."""
-    opened = [file.path for file in files if file.base and is_test(file.path)]
+    opened = [file.path for file in files if file.base and is_test_file(file.path)]
     if not before.passed or not all(path.endswith(".py") for path in opened):
         then, count = _tests_ran(before), _tests_ran(now)
         if then > count:

@@ -5,7 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from handrail.pipelines.build.protection import is_test, names
+from handrail.verification.protection import names
+from handrail.workspace.test_files import is_test_file
 from handrail.protocol.errors import PathProblem
 from handrail.verification.localise.line_kinds import line_kinds
 from handrail.verification.proposed import ProposedFile
@@ -29,7 +30,7 @@ MAX_READ = 5_000
 def find_evasions(workspace: Workspace, task: str, files: Sequence[ProposedFile]) -> Iterator[str]:
     """What is wrong with the files, in words. The task's own words open a file, as they do for tests."""
     for file in files:
-        if file.text is None or is_test(file.path):
+        if file.text is None or is_test_file(file.path):
             continue
         old = workspace.read(file.path).text if file.base else ""
         yield from _suppressions(task, file.path, old, file.text)
@@ -99,4 +100,4 @@ def _is_for_tests(workspace: Workspace, path: str) -> bool:
             continue  # no text, or too large
         if path in line_kinds(each, text).imports:
             importers.append(each)
-    return bool(importers) and all(map(is_test, importers))
+    return bool(importers) and all(map(is_test_file, importers))

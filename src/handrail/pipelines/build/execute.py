@@ -16,13 +16,6 @@ from handrail.changes.forms.document import Change, form_of
 from handrail.changes.proposal import ShownVersions, propose
 from handrail.engine.pipeline import Failed, Output, Outputs, Passed, StepContext, Verdict
 from handrail.pipelines.build.plan import ESCALATION, ESCALATION_RULE, TEXT, issue_words, targets_of
-from handrail.pipelines.build.protection import (
-    asks_for_tests,
-    is_dependency_or_schema,
-    is_test,
-    refusal,
-    special_cases,
-)
 from handrail.pipelines.build.states import ASSEMBLE, DOCUMENT, EXECUTE, PLAN, READ, REVIEW, VERIFY
 from handrail.pipelines.chat import clean_change
 from handrail.protocol.errors import GiveUp, PathProblem
@@ -33,7 +26,14 @@ from handrail.tools.tool import truncate
 from handrail.verification.documents.changelog import EntryRefused, NewEntry, add_entry, is_changelog
 from handrail.verification.documents.integrity import bytes_to_restore
 from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile
+from handrail.verification.protection import (
+    asks_for_tests,
+    is_dependency_or_schema,
+    refusal,
+    special_cases,
+)
 from handrail.workspace.files import Workspace
+from handrail.workspace.test_files import is_test_file
 
 CHANGE: dict[str, Any] = {
     "type": "object",
@@ -252,7 +252,7 @@ def _special(workspace: Workspace, files: Sequence[ProposedFile]) -> Iterator[st
 
     tests = []
     for path in snapshot(workspace.root).files:
-        if path.endswith(".py") and is_test(path):
+        if path.endswith(".py") and is_test_file(path):
             try:
                 tests.append(workspace.read(path).text)
             except PathProblem:

@@ -7,13 +7,14 @@ from typing import Any
 from msgspec import convert
 
 from handrail.engine.pipeline import Failed, MessageFacts, Output, Outputs, Passed, StepContext, Verdict
-from handrail.pipelines.build.protection import is_test, refusal
 from handrail.pipelines.build.states import AUDIT, BASELINE, PLAN, REVIEW
 from handrail.pipelines.chat import PlanLoader, look_around
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import to_dict
 from handrail.tools.reports.issue import CheckResult, Issue
 from handrail.verification.proposed import NoCopy, ProposalChecks, Quiet
+from handrail.verification.protection import refusal
+from handrail.workspace.test_files import is_test_file
 
 TEXT: dict[str, Any] = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -205,7 +206,7 @@ async def read_targets(work: StepContext) -> Output:
     for stem in dict.fromkeys(PurePosixPath(path).stem for path in paths):
         end = await work.call("glob", {"pattern": f"**/*test*{stem}*"})
         for path in end.content.splitlines()[:3] if end.ok else ():
-            if is_test(path) and _exists(work, path):
+            if is_test_file(path) and _exists(work, path):
                 await loading.file(path, perhaps=True)
     return {"code": loading.parts, "missing": loading.missing, "paths": list(loading.files)}
 

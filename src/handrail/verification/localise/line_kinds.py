@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 COMPUTES, CALLS, PLAIN, HEADER = 3, 2, 1, 0
 """A line that compares or calculates; one that only calls; any other; the head of a function."""
-TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec"})
-TEST_NAME = re.compile(r"(test_.*|.*_test|conftest|.*\.(test|spec))\.\w+|test\.\w+")
 NO_LINES: Mapping[str, frozenset[int]] = {}
 
 
@@ -26,11 +24,6 @@ class LineKinds(NamedTuple):
 
 NOTHING_KNOWN = LineKinds({})
 ReadKinds = Callable[[str], LineKinds]
-
-
-def is_test_file(path: str) -> bool:
-    place = PurePosixPath(path)
-    return bool(TEST_NAME.fullmatch(place.name)) or bool(TEST_FOLDERS.intersection(place.parts[:-1]))
 
 
 def line_kinds(path: str, text: str) -> LineKinds:

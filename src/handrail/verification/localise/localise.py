@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from handrail.protocol.errors import PathProblem
 from handrail.tools.reports.issue import Issue
 from handrail.verification.localise.line_kinds import NOTHING_KNOWN, LineKinds, line_kinds
-from handrail.verification.localise.spectrum import find_suspects
+from handrail.verification.localise.spectrum import MOST, find_suspects
 from handrail.verification.localise.traces import UnreadableTrace, read_node, read_python
 from handrail.workspace.files import Workspace
 
@@ -53,8 +53,8 @@ class Localised(NamedTuple):
     """Why there are none, if something went wrong."""
 
 
-async def localise(issues: Sequence[Issue], tests: SuiteRun, run: RunTraced) -> Localised:
-    """Run the tests once more and find suspects for the issues that name a failing test."""
+async def localise(issues: Sequence[Issue], tests: SuiteRun, run: RunTraced, most: int = MOST) -> Localised:
+    """Run the tests once more and find suspects for the issues that name a failing test, so many for each."""
     failing = [issue for issue in issues if issue.test][:MAX_ISSUES]
     if not failing or tests.tool not in TOOLS:
         return Localised(tuple(issues))
@@ -67,7 +67,7 @@ async def localise(issues: Sequence[Issue], tests: SuiteRun, run: RunTraced) -> 
         return Localised(tuple(issues), f"suspicious lines are unknown: {problem}")
     if not any(test.failed for test in traced):
         return Localised(tuple(issues), "suspicious lines are unknown: no failing test was recorded")
-    found = find_suspects(traced, sources.kinds)
+    found = find_suspects(traced, sources.kinds, most)
     return Localised(tuple(replace(issue, suspects=found.get(issue.test, ())) for issue in issues))
 
 

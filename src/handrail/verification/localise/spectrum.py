@@ -11,7 +11,8 @@ from math import sqrt
 from typing import NamedTuple
 
 from handrail.tools.reports.issue import Suspect
-from handrail.verification.localise.line_kinds import ReadKinds, is_test_file
+from handrail.verification.localise.line_kinds import ReadKinds
+from handrail.workspace.test_files import is_test_file
 
 MOST = 5
 ALIKE = 0.5  # the share of their lines that two tests have in common if they fail for the same reason

@@ -7,8 +7,8 @@ from typing import TypeVar
 import msgspec
 
 from handrail.tools.reports.issue import Issue
-from handrail.verification.localise.line_kinds import is_test_file
 from handrail.verification.localise.spectrum import Line, TracedTest
+from handrail.workspace.test_files import is_test_file
 
 PREFIX = "lines-"
 BEYOND_16_BITS = re.compile("[\U00010000-\U0010ffff]")

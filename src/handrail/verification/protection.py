@@ -1,4 +1,4 @@
-"""What a build's model may not touch: tests, settings of checks, documents; and rules about what it wrote.
+"""What a model may not touch where checks decide: tests, settings, documents; and rules about what it wrote.
 
 "Done" is decided by the user's tests and tools, so the model must not be able to change them.
 """
@@ -7,16 +7,14 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from handrail.verification.documents.changelog import is_changelog
 from handrail.workspace.sensitive_names import is_protected_name
+from handrail.workspace.test_files import is_test_file
 
-TEST_FOLDERS = frozenset({"test", "tests", "testing", "spec", "specs", "__tests__", "__snapshots__", "e2e"})
-TEST_NAME = re.compile(
-    r"(?:test_.*|.*_test|tests?|conftest|.*[.-](?:test|spec)|.*(?:Test|Tests|Spec))\.\w+", re.ASCII
-)
 SETTINGS_NAME = re.compile(
     # Hidden files at any place, formats that only settings have, and what is named after its tool.
     r"\..+|.+\.(?:ini|cfg|toml|pth|mk|properties|gradle|cmake|csproj|props)|\w*lintrc"
@@ -57,13 +55,6 @@ ASKS_FOR_TESTS = re.compile(
 TRIVIAL = frozenset(map(repr, (None, True, False, 0, 1, -1, "", 0.0, 1.0, b"")))
 
 
-def is_test(path: str) -> bool:
-    where = PurePosixPath(path)
-    return any(part.lower() in TEST_FOLDERS for part in where.parts[:-1]) or any(
-        TEST_NAME.fullmatch(name) for name in (where.name, where.name.lower())
-    )
-
-
 def is_check_setting(path: str) -> bool:
     """Whether a tool could take its settings from the file; hidden folders hold nothing else."""
     *folders, name = PurePosixPath(path.lower()).parts
@@ -96,7 +87,7 @@ def is_dependency_or_schema(path: str) -> bool:
 
 
 def refusal(path: str, task: str, *, is_new: bool) -> str:
-    """Why a build for this task may not change the file; empty where it may.
+    """Why the model may not change the file; empty where it may.
 
     The user's own words open a file: its path, or for tests that the task is about writing them.
     """
@@ -110,8 +101,61 @@ def refusal(path: str, task: str, *, is_new: bool) -> str:
         return f"{path} would be loaded in place of Python's own or the test runner's {module}"
     if is_check_setting(path):
         return f"{path} decides what the checks do, and the task does not name it: leave it as it is"
-    if is_test(path) and not (is_new and TASK_ABOUT_TESTS.search(task)):
+    if is_test_file(path) and not (is_new and TASK_ABOUT_TESTS.search(task)):
         return f"{path} belongs to the tests, and the task does not name it: correct the code, not the tests"
+    return ""
+
+
+TEST_SUPPORT = re.compile(
+    r"(?:^|[/_.-])(?:helpers?|fixtures?|support|mocks?|fakes?|stubs?|factor(?:y|ies)|samples?|test\w*)[_.-]",
+    re.ASCII,
+)
+TEST_FRAMEWORK = re.compile(
+    r"^\s*(?:import|from)\s+(?:pytest|unittest|hypothesis)\b"
+    r"|from ['\"](?:node:test|vitest|@jest/globals)['\"]",
+    re.MULTILINE,
+)
+
+
+def open_files(texts: Mapping[str, str], task: str) -> dict[str, str]:
+    """The files that the model may change for this task.
+
+    What only tests import is closed too if its name or a test framework in it says that it serves them: by
+    imports alone, the code under test often looks the same.
+    """
+    found = {path: text for path, text in texts.items() if not refusal(path, task, is_new=False)}
+    users = "\n".join(text for path, text in found.items())
+    return {
+        path: text
+        for path, text in found.items()
+        if names(task, path)
+        or not (TEST_SUPPORT.search(path) or TEST_FRAMEWORK.search(text))
+        or re.search(rf"(?:import|from|require)\b[^\n]*\b{re.escape(PurePosixPath(path).stem)}\b", users)
+    }
+
+
+RETURNED = re.compile(
+    r"""(?:\breturn\s|=>)\s*(?:(?P<quote>["'`])(?P<text>[^"'`\\\n]{2,})(?P=quote)|(?P<number>-?\d[\d_.]*))\s*;?\s*$""",
+    re.MULTILINE,
+)
+RETURN = re.compile(r"\breturn\b|=>")
+
+
+def copied_answer(old: str, new: str, tests: Iterable[str], task: str) -> str:
+    """A constant from the tests that new code returns, whatever it is asked; empty where there is none.
+
+    A constant that takes the place of another one, or is one of several results, may well be right.
+    """
+    expected, before, after = "\n".join(tests), old.splitlines(), new.splitlines()
+    for what, first, last, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        written, replaced = "\n".join(after[start:end]), "\n".join(before[first:last])
+        found = RETURNED.search(written) if what != "equal" else None
+        if found is None or len(RETURN.findall(written)) > 1 or RETURNED.search(replaced):
+            continue
+        value = found["text"] or found["number"]
+        known = re.search(rf"[\"'`]{re.escape(value)}[\"'`]" if found["text"] else re.escape(value), old)
+        if value not in ("0", "1", "-1") and not known and value not in task and value in expected:
+            return value
     return ""
 
 
@@ -121,7 +165,7 @@ def names(task: str, path: str) -> bool:
 
 def asks_for_tests(path: str, old: str, new: str) -> str:
     """What is wrong with code outside of the tests that finds out whether tests run; empty: nothing."""
-    if is_test(path) or not ASKS_FOR_TESTS.search(new) or ASKS_FOR_TESTS.search(old):
+    if is_test_file(path) or not ASKS_FOR_TESTS.search(new) or ASKS_FOR_TESTS.search(old):
         return ""
     return f"{path} finds out whether it runs in a test: let it do the same everywhere"
 
