@@ -21,7 +21,7 @@ def main() -> None:
     options = parser.parse_args()
     bugs = [each.parent for folder in FOLDERS for each in sorted(folder.glob("*/CHECK"))]
     bugs = [bug for bug in bugs if not options.names or bug.name in options.names]
-    print("| bug | check | attempts | seconds |\n| --- | --- | ---: | ---: |")
+    print("| bug | check | answers | wasted | seconds |\n| --- | --- | ---: | ---: | ---: |")
     fixed = sum(fix(bug, options.attempts) for bug in bugs)
     print(f"\n{fixed} of {len(bugs)}")
 
@@ -43,9 +43,10 @@ def fix(bug: Path, attempts: str) -> bool:
         )
         seconds = time.monotonic() - began
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    tried = sum(event.get("type") == "attempt_started" for event in events)
+    tried = [event["result"] for event in events if event.get("type") == "candidate_tried"]
+    wasted = sum(result in ("unchanged", "repeated") for result in tried)
     verdict = "passes" if done.returncode == 0 else f"status {done.returncode}"
-    print(f"| {bug.name} | {verdict} | {tried} | {seconds:.0f} |", flush=True)
+    print(f"| {bug.name} | {verdict} | {len(tried)} | {wasted} | {seconds:.0f} |", flush=True)
     return done.returncode == 0
 
 

@@ -21,7 +21,7 @@ def test_only_the_strategy_asks_whether_a_model_is_small() -> None:
     found = {
         str(path.relative_to(source)) for path in source.rglob("*.py") if "one_action" in path.read_text()
     }
-    importing = {"context/small/strategy.py", "context/small/repair_prompt.py"}  # the module of that name
+    importing = {"context/small/strategy.py"}  # the module of that name
     assert found - importing == DECIDING | SAYING | ADAPTING
 
 

@@ -10,7 +10,7 @@ from handrail.context.message_context import known_files_table, status_block
 from handrail.context.prompt import Prompt, intent_prompt, system_prompt
 from handrail.models.model import Capabilities, Model, Request, ToolSpec
 from handrail.protocol.events import CheckFinished
-from handrail.protocol.values import NEXT_STEPS_TOOL, Excerpt, FileSeen
+from handrail.protocol.values import NEXT_STEPS_TOOL, FileSeen
 from handrail.sessions.files_seen import SeenFile
 from handrail.sessions.session import Session
 from handrail.sessions.session_state import SessionState
@@ -62,7 +62,6 @@ class Briefing(NamedTuple):
 
     text: str
     files: tuple[FileSeen, ...] = ()
-    rewrite: Excerpt | None = None
 
 
 class Strategy:
@@ -75,6 +74,8 @@ class Strategy:
     shows_map = True
     reads_stored_answers = True
     """An answer that was received before a crash can be read from its bytes."""
+    searches = False
+    """With a check, an answer is found by a search (`engine/search`) and not in conversations."""
     warms_up = False
     """The model reads its prompt before the user's first message, because that takes many seconds."""
 

@@ -52,7 +52,6 @@ class Attempts:
                 keep=self._turn.message_seq,
                 text=briefing.text,
                 files=briefing.files,
-                rewrite=briefing.rewrite,
             )
         )
 

@@ -315,6 +315,8 @@ def progress_words(progress: Progress, model: str) -> str:
             return f"loading {name}"
         case "writing":
             return f"writing code  {done} tokens"
+        case "weighing":
+            return f"looking for a better line  {done}/{total}"
 
 
 class SideCall(NamedTuple):
@@ -327,8 +329,13 @@ class SideCall(NamedTuple):
     afford: FitToBudget = without_budget
     effort: Effort | None = None
 
-    async def ask(self, request: Request, purpose: Purpose = "summary") -> events.SideAnswered:
-        """The answer or the problem. There is one attempt: callers can do without the answer."""
+    async def ask(
+        self, request: Request, purpose: Purpose = "summary", doing: str = ""
+    ) -> events.SideAnswered:
+        """The answer or the problem. There is one attempt: callers can do without the answer.
+
+        `doing` is shown to the user while they wait; empty: nothing is.
+        """
         request_id = new_id("r")
         try:
             request, most_tokens, most_usd = self.afford(self.model, replace(request, effort=self.effort))
@@ -353,10 +360,13 @@ class SideCall(NamedTuple):
             async with aclosing(self.model.stream(request)) as parts:
                 async for part in parts:
                     record.add(part)
+                    if doing and isinstance(part, Progress):
+                        words = f"{doing}: {progress_words(part, self.model.name)}"
+                        self.session.live.progress(request_id, words)
         except ModelProblem as problem:
             billed = problem.billed or record.answer().usage != Usage()
             ended = self._end(record, str(problem), began, billed=billed)
-            return await self.ask(request, purpose) if isinstance(problem, SchemaRefused) else ended
+            return await self.ask(request, purpose, doing) if isinstance(problem, SchemaRefused) else ended
         except get_cancelled_exc_class():
             self._end(record, "It was cancelled.", began, billed=True)
             raise

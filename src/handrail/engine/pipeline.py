@@ -16,6 +16,7 @@ from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
     from handrail.tasks.task_list import TaskList
+    from handrail.engine.search.search import Found
     from handrail.verification.workspace_checks import WorkspaceChecks
 
 Output = dict[str, Any]
@@ -38,6 +39,7 @@ class Stage(NamedTuple):
     takes: tuple[str, ...] = ()  # stages whose outputs it gets
     schema: Mapping[str, Any] | None = None  # JSON Schema of the output; an `ask` always has one
     step: str = ""  # `code`: the name of its function
+    small: str = ""  # `ask`: the name of a function that takes its place where the model is small
     says: str = ""  # `answer`: the name of a function that turns the outputs into a message for the model
     role: Literal["main", "fast", "audit"] = "main"
     model: str = ""  # `ask`: the model as `connection/name`, instead of the role's; there is no fallback
@@ -125,6 +127,15 @@ class Pipeline(NamedTuple):
     def conversational(self, skips: Collection[str] = ()) -> bool:
         """Whether all stages that are not skipped are part of the session's conversation."""
         return all(stage.kind in IN_CONVERSATION for stage in self.stages if stage.name not in skips)
+
+    def for_small_models(self) -> "Pipeline":
+        """The pipeline with the functions that take the place of questions to a small model."""
+        names = tuple(stage.name for stage in self.stages)
+        stages = (
+            stage._replace(kind="code", step=stage.small, takes=names) if stage.small else stage
+            for stage in self.stages
+        )
+        return self._replace(stages=tuple(stages))
 
     @property
     def works(self) -> bool:
@@ -218,6 +229,9 @@ class StepContext(Protocol):
     @property
     def where(self) -> TaskFilter | None:
         """The tasks that the message is about, where the router knows."""
+
+    async def search(self, targets: Sequence[str], start: Mapping[str, str]) -> "Found":
+        """Let a small model search for files with which the tests pass, in a copy; raises NoCopy, GiveUp."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
         """Call a tool through the gate. A call made before a restart is not repeated."""

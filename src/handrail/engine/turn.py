@@ -73,6 +73,8 @@ async def _run_stages(context: TurnContext) -> TurnEnd:
     """Run one stage after the other, until the run has ended or waits for the user."""
     session = context.session
     pipeline = context.catalogue.find_unchanged(session.run.pipeline, session.run.sha256)
+    if context.strategy.searches:
+        pipeline = pipeline.for_small_models()
     context.catalogue = context.catalogue.for_pipeline(pipeline)
     record, text, tells = RunRecord(session, pipeline, context.catalogue), "", ""
     last_stage = pipeline.last(record.run.skips)

@@ -32,7 +32,7 @@ from handrail.protocol.events.tools import (
     ToolFinished,
     ToolStarted,
 )
-from handrail.protocol.values import Excerpt, NextStep, ToolCall, Usage
+from handrail.protocol.values import NextStep, ToolCall, Usage
 
 REMEMBERED_CALLS = 12
 DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|sec|seconds)\b")
@@ -159,8 +159,6 @@ class TurnState(Struct):
     attempt: int = 0
     """Number of the current attempt; 0 without a check."""
     temperature: float | None = None
-    rewrite: Excerpt | None = None
-    """The part that the attempt asks a small model to rewrite."""
     message_seq: int = 0
     """Sequence number of the message that started the turn."""
     run_id: str = ""
@@ -233,7 +231,7 @@ class TurnState(Struct):
                 self._remember(self.calls[event.call_id].call, event)
                 self.ran = self.ran or (event.tool == "run" and event.status == "ok")
             case AttemptStarted():
-                self.attempt, self.temperature, self.rewrite = event.number, event.temperature, event.rewrite
+                self.attempt, self.temperature = event.number, event.temperature
                 self.calls, self.recent, self.made, self.nudges, self.demands = {}, [], [], 0, 0
             case Nudged():
                 self.nudges += 1

@@ -17,8 +17,7 @@ from handrail.context.small.prompt import (
     short_intent_prompt,
     small_prompt,
 )
-from handrail.context.small.repair_prompt import choose_rewrites, rewrite_prompt
-from handrail.context.strategy import Attempt, Briefing, PromptFacts, Strategy
+from handrail.context.strategy import PromptFacts, Strategy
 from handrail.models.batch_decision import DECISION_SCHEMA
 from handrail.models.model import Model, Request, UserTurn
 from handrail.protocol.values import FileSeen
@@ -62,6 +61,7 @@ class OneAction(Strategy):
     side_work = False
     shows_map = False
     reads_stored_answers = False  # some answers take two exchanges, and the second was not sent
+    searches = True
     warms_up = True
 
     def adapt(self, model: Model) -> Model:
@@ -87,10 +87,8 @@ class OneAction(Strategy):
         return short_intent_prompt(intents, active) if intents else ""
 
     def prompt_for_request(self, prompt: Prompt, session: Session) -> Prompt:
-        """One thing at a time: the rewrite of an attempt, the way out of a refusal, or a file to read."""
+        """One thing at a time: the way out of a refusal, or a file to read."""
         turn, run = session.turn, session.state.run
-        if turn.rewrite:
-            prompt = rewrite_prompt(prompt, turn.rewrite)
         prompt = answer_refusal(prompt, turn.refusal)
         if not run or not run.reads_only:
             return prompt
@@ -101,13 +99,6 @@ class OneAction(Strategy):
     def turn_is_done(self, turn: TurnState) -> bool:
         """The check, or the change itself, says more than another answer would."""
         return bool(turn.calls) and bool(turn.check or turn.made)
-
-    def brief_attempt(self, workspace: Workspace, prompt: Prompt, attempt: Attempt) -> Briefing:
-        """The request to rewrite one thing; where no file is small enough, what capable models are told."""
-        rewrites = choose_rewrites(workspace, prompt, attempt)
-        if rewrites is None:
-            return super().brief_attempt(workspace, prompt, attempt)
-        return rewrites.briefing(attempt.number)
 
     def side_request(self, kind: Literal["route", "batch"], full: Request, short: str) -> Request:
         alone = replace(full, messages=(UserTurn(short),), tools=(), choices=None, temperature=0.0)

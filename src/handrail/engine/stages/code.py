@@ -19,6 +19,7 @@ from handrail.sessions.run_state import RunState, StageCall
 
 if TYPE_CHECKING:
     from handrail.tasks.task_list import TaskList
+    from handrail.engine.search.search import Found
     from handrail.verification.workspace_checks import WorkspaceChecks
 
 MAX_CHARACTERS = 60_000  # characters of output that a model can be shown, at most
@@ -50,6 +51,7 @@ class CodeContext:
         self.workspace = context.workspace
         self._checks = context.checks
         self._tasks = context.tasks
+        self._context = context
         self._session = context.session
         self._gate = context.gate
         self._tools = context.tools
@@ -79,6 +81,11 @@ class CodeContext:
     @property
     def where(self) -> TaskFilter | None:
         return self._session.state.routes.where
+
+    async def search(self, targets: Sequence[str], start: Mapping[str, str]) -> "Found":
+        from handrail.engine.search.search import search_for_tests
+
+        return await search_for_tests(self._context, self.question, targets, start)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
         call = self._call(tool, arguments)

@@ -9,7 +9,7 @@ from handrail.engine.attempts import ENDED_EARLY, Attempts
 from handrail.engine.context import StageResult, TurnContext
 from handrail.engine.model_requests import ModelChain, ask_model, unread_answer
 from handrail.engine.pipeline import Outputs, Stage
-from handrail.engine.turn_end import Ending, cut_short, end_by_hooks
+from handrail.engine.turn_end import Ending, cut_short, end_by_hooks, end_of_run_by_hooks
 from handrail.engine.user_input import take_steering
 from handrail.models.model import Model, Request
 from handrail.protocol.errors import BudgetReached, FixRequest, ModelProblem
@@ -38,6 +38,11 @@ async def run(context: TurnContext, stage: Stage, state: RunState, outputs: Outp
 
 async def _until_check_passes(context: TurnContext, chain: ModelChain) -> Ending:
     """Answered when the check passed; otherwise the files are restored, and the ending says so."""
+    if context.strategy.searches:
+        from handrail.engine.search.check_turn import search_until_check_passes
+
+        if found := await search_until_check_passes(context):
+            return await end_of_run_by_hooks(context.hooks, context.session, found)
     attempts = Attempts(context)
     await attempts.check_before()
     ending = Ending("failed", "")

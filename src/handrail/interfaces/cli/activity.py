@@ -18,6 +18,7 @@ SIDE_REQUESTS: dict[Purpose, tuple[str, str]] = {
     "batch": ("deciding", "how to continue"),
     "breakout": ("deciding", "what your message means for the paused run"),
     "route": ("deciding", "which route to take"),
+    "search": ("trying", "one more answer"),
 }
 
 

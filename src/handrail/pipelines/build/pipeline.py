@@ -1,7 +1,7 @@
 """The pipeline of a build: stages, gates G1 to G5, repairs. Its states are in `states.py`."""
 
 from handrail.engine.pipeline import Functions, Gate, Option, Pause, Pipeline, Repair, Stage
-from handrail.pipelines.build import execute, plan, verify
+from handrail.pipelines.build import execute, plan, small_model, verify
 from handrail.pipelines.build.states import (
     APPLY,
     ASSEMBLE,
@@ -44,6 +44,8 @@ FUNCTIONS = Functions(
         "build_document": execute.document,
         "build_verify": verify.verify,
         "build_apply": verify.apply_files,
+        "build_plan_by_rules": small_model.plan_by_rules,
+        "build_execute_by_search": small_model.execute_by_search,
     },
     skips={"build_skips": plan.skipped_stages},
     words={"build_plan": plan.plan_words, "build_ended": verify.ended_words},
@@ -60,6 +62,7 @@ BUILD = Pipeline(
             prompt=plan.PLAN_PROMPT,
             takes=(SURVEY,),
             schema=plan.PLAN_SCHEMA,
+            small="build_plan_by_rules",
             gates=(Gate("plan_needs_no_decision", ends="escalated"), Gate("G1_plan", "repair")),
         ),
         Stage(READ, "code", step="build_read", takes=(PLAN,)),
@@ -85,6 +88,7 @@ BUILD = Pipeline(
             prompt=execute.EXECUTE_PROMPT,
             takes=(BRIEF,),
             schema=execute.EXECUTE_SCHEMA,
+            small="build_execute_by_search",
             max_output=16_384,
         ),
         Stage(

@@ -40,6 +40,8 @@ class BuildResult(Value):
     """Why it is not complete, or what it waits for."""
     objective: str = ""
     audited_by: str = ""
+    variant: str = ""
+    """How a small model built it; empty: the usual way."""
     files: tuple[str, ...] = ()
     """Files that were changed in the workspace; those of a proposal are in `proposed`."""
     proposed: tuple[ProposedFile, ...] = ()
@@ -89,6 +91,7 @@ def result_of(log: Log, run: PastRun) -> BuildResult:
         detail=details[-1] if details else "",
         objective=outputs.get(PLAN, {}).get("objective", ""),
         audited_by=outputs.get(REVIEW, {}).get("by", ""),
+        variant=outputs.get(PLAN, {}).get("variant", ""),
         files=tuple(outputs.get(APPLY, {}).get("paths", [])),
         proposed=convert(proposed, tuple[ProposedFile, ...]),
         checks=convert(verified.get("checks", []), tuple[CheckResult, ...]),

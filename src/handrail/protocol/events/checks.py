@@ -1,4 +1,6 @@
-"""Events of checks (a command that must pass) and of fresh attempts."""
+"""Events of checks (a command that must pass), of fresh attempts, and of what a small model tries."""
+
+from typing import Literal
 
 from handrail.protocol.events.base import EventBase
 from handrail.protocol.values import Excerpt, FileSeen
@@ -35,7 +37,38 @@ class AttemptStarted(EventBase, tag="attempt_started"):
     text: str
     files: tuple[FileSeen, ...] = ()
     rewrite: Excerpt | None = None
-    """The one part that a small model is asked to rewrite."""
+    """Of older logs: the one part that a small model was asked to rewrite."""
 
 
-CheckEvent = CheckStarted | CheckFinished | AttemptStarted
+class CandidateTried(EventBase, tag="candidate_tried", kw_only=True):
+    """An answer in the search of a small model: what was asked, what it would change, what came of it."""
+
+    turn_id: str
+    stage_id: str
+    number: int
+    """From 1."""
+    key: str
+    """The question, so that it is not asked again."""
+    asked: Literal["file", "function", "line", "insertion"]
+    path: str
+    name: str = ""
+    line: int = 0
+    temperature: float = 0.0
+    request_id: str = ""
+    """Of the model's answer; empty: a weighing of the line had it already."""
+    change: str = ""
+    """In a line."""
+    code: str = ""
+    """Hash of the file's code without layout and comments."""
+    result: Literal["passed", "better", "failed", "unusable", "unchanged", "repeated"]
+    """`better`: it is kept for the questions that follow. `unusable`: it was not run, see `why`."""
+    why: str = ""
+    passing: int = 0
+    """Tests that pass with it."""
+    total: int = 0
+    text: str = ""
+    """The file as it is then, if it is kept."""
+    seconds: float = 0.0
+
+
+CheckEvent = CheckStarted | CheckFinished | AttemptStarted | CandidateTried

@@ -16,6 +16,7 @@ from handrail.interfaces.cli.render.styles import (
     one_line,
     wrap,
 )
+from handrail.interfaces.cli.render.tool_calls import candidate_tried
 from handrail.protocol import events
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class BuildLines:
             case events.RunRepaired():
                 what = "correction" if event.last == "verify" else "new plan"
                 return [line(("bold", f"{what} {event.number}"))]
+            case events.CandidateTried():
+                return candidate_tried(event, self._width)
             case events.RequestFailed():
                 return wrap(line(INDENT, ("bad", one_line(event.message))), self._width, INDENT * 2)
         return []
@@ -67,7 +70,10 @@ class BuildLines:
         match stage:
             case "plan":
                 steps = [f"{each['description']} ({', '.join(each['targets'])})" for each in output["steps"]]
-                return self._told([output["objective"], *steps])
+                variant = [output["variant"]] if output.get("variant") else []
+                return self._told([output["objective"], *steps, *variant])
+            case "execute" if output.get("searched"):
+                return self._told([output["searched"]])
             case "review":
                 return self._told([f"{output['verdict']} by {output['by']}"])
             case "brief" if output["round"] > 1:

@@ -180,8 +180,8 @@ def other_event_lines(event: events.Event, width: int) -> list[Line]:
             return note("note", f"the model was told: {event.text}", width)
         case events.QuestionAnswered() if event.by == "user":
             return note("answer", event.answer, width, "accent")
-        case events.CheckFinished():
-            return tool_calls.check_finished(event, width)
+        case events.CheckFinished() | events.CandidateTried():
+            return tool_calls.check_lines(event, width)
         case events.BackgroundEnded():
             style = "dim" if event.code == 0 or event.how in ("stopped", "session") else "bad"
             return note(event.background_id, f"{event.command}: {event.summary}", width, style)
@@ -193,8 +193,7 @@ def other_event_lines(event: events.Event, width: int) -> list[Line]:
         case events.BatchStep() | events.BatchDecided() | events.BatchFinished():
             return batch_lines(event, width)
         case events.AttemptStarted() if event.number > 1:
-            what = f" at {event.rewrite.name or event.rewrite.path}" if event.rewrite else ""
-            how = f"{event.number}{what}, from the same files, at temperature {event.temperature:g}"
+            how = f"{event.number}, from the same files, at temperature {event.temperature:g}"
             return note("attempt", how, width)
         case events.ChangeAbandoned():
             return note("change", f"not made: {event.why}", width, "bad")

@@ -17,7 +17,13 @@ from handrail.interfaces.cli.render.styles import (
     wrap,
 )
 from handrail.protocol import errors
-from handrail.protocol.events import ApprovalAsked, ChangePrepared, CheckFinished, ToolFinished
+from handrail.protocol.events import (
+    ApprovalAsked,
+    CandidateTried,
+    ChangePrepared,
+    CheckFinished,
+    ToolFinished,
+)
 from handrail.protocol.values import Todo
 
 SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z`])")
@@ -138,6 +144,21 @@ def cap_lines(rows: list[Line], limit: int) -> list[Line]:
     last = limit - first - 1
     left_out = line(("dim", f"{BODY_INDENT}… {len(rows) - first - last} more lines"))
     return [*rows[:first], left_out, *rows[-last:]]
+
+
+def check_lines(event: CheckFinished | CandidateTried, width: int) -> list[Line]:
+    return (
+        candidate_tried(event, width) if isinstance(event, CandidateTried) else check_finished(event, width)
+    )
+
+
+def candidate_tried(event: CandidateTried, width: int) -> list[Line]:
+    """An answer of a small model, and what came of it."""
+    where = f"{event.path}:{event.line}" if event.line else event.path
+    tests = f", {event.passing} of {event.total} tests pass" if event.total > 1 else ""
+    change = f" `{event.change}`" if event.change else ""
+    text = f"{event.number} {event.asked} {where}{change}: {event.result}{tests}"
+    return note("answer", text, width, "good" if event.result in ("passed", "better") else "dim")
 
 
 def check_finished(event: CheckFinished, width: int) -> list[Line]:

@@ -1,0 +1,134 @@
+"""Answers of a small model, read as the new text of a file; and how it would write a line otherwise."""
+
+import json
+import re
+from typing import NamedTuple
+
+from handrail.engine.search.policy import Branch, Line, Question
+from handrail.engine.search.prompts import FENCE, Part, kept_before, part_of
+from handrail.engine.search.source import (
+    beginnings,
+    function_alone,
+    indent_of,
+    language,
+    same_code,
+    without_new_comment,
+)
+from handrail.tools.files.syntax_check import python_problem
+
+LEAST_PROBABILITY = 0.003
+LEAVES = re.compile(r"(?:return|raise|throw|break|continue)\b")
+
+
+class NewText(NamedTuple):
+    text: str
+    problem: str = ""
+    """Why it cannot be used."""
+    change: str = ""
+    """In a line, for people and for later questions."""
+
+
+def is_written(question: Question) -> bool:
+    """Whether the weighing gave the whole line already, so that nothing is left to ask."""
+    return question.kind == "line" and question.prefix.endswith("\n")
+
+
+def read_answer(question: Question, text: str, answer: str, *, cut: bool) -> NewText:
+    """The file after the answer; `cut`: it was not finished."""
+    part = part_of(question, text)
+    if question.kind in ("line", "insertion"):
+        new, change = _with_line(question, text, answer)
+    elif cut:
+        return NewText(text, "it was not finished")
+    else:
+        new, change = _with_part(question, part, text, answer)
+    if not new.strip():
+        return NewText(text, "it is empty")
+    if question.kind == "insertion" and LEAVES.match(change.rpartition(" / ")[2]):
+        old, last = (
+            text.splitlines()[question.line - 1],
+            f"{question.prefix}{answer}".rstrip().splitlines()[-1:],
+        )
+        if last and indent_of(last[0]) <= indent_of(old):
+            return NewText(new, "the line after it would never run", change)
+    if question.path.endswith(".py"):
+        problem, newer = python_problem(new)
+        if problem and not newer:
+            return NewText(new, f"{problem.text} in line {problem.line}", change)
+    return NewText(new, "", change)
+
+
+def _with_line(question: Question, text: str, answer: str) -> tuple[str, str]:
+    lines = text.splitlines(keepends=True)
+    old = lines[question.line - 1]
+    written = f"{question.prefix}{answer}".partition(FENCE)[0]
+    if question.kind == "line":
+        new = without_new_comment(written.partition("\n")[0], old)
+        lines[question.line - 1] = f"{new}\n" if new.strip() else ""
+        return "".join(lines), new.strip() or "without this line"
+    kept = []
+    for line in written.rstrip().splitlines():
+        if line.strip() == old.strip():
+            break
+        kept.append(without_new_comment(line, old))
+    while kept and not kept[-1].strip():
+        kept.pop()
+    lines.insert(question.line - 1, "".join(f"{line}\n" for line in kept))
+    return "".join(lines), " / ".join(line.strip() for line in kept)
+
+
+def _with_part(question: Question, part: Part, text: str, answer: str) -> tuple[str, str]:
+    code = f"{kept_before(question, part, text)}{question.prefix}{answer}".partition(FENCE)[0].rstrip()
+    if not part.last:
+        return f"{code}\n", f"the whole {question.path}"
+    lines = text.splitlines(keepends=True)
+    old = lines[part.first - 1 : part.last]
+    if part.name:
+        code = function_alone(code, indent_of(old[0]))
+    end = "\n" if old[-1].endswith("\n") else ""
+    new = [*lines[: part.first - 1], f"{code}{end}", *lines[part.last :]]
+    added = [line.strip() for line in code.splitlines() if line.strip() not in {each.strip() for each in old}]
+    return "".join(new), " / ".join(added[:3]) or f"`{part.name}` without some lines"
+
+
+def code_key(path: str, text: str) -> str:
+    return f"{path}\0{same_code(path, text)}"
+
+
+def weighed_beginnings(text: str, line: int) -> tuple[str, ...]:
+    return tuple(beginnings(text.splitlines()[line - 1]))
+
+
+def read_weights(line: Line, text: str, answer: str) -> list[Branch]:
+    """The branches in the answer to a weighing, the likeliest first."""
+    try:
+        weighed: list[tuple[str, list[tuple[str, float]]]] = json.loads(answer)
+    except json.JSONDecodeError:
+        return []
+    lines = text.splitlines(keepends=True)
+    old, after = lines[line.number - 1], "".join(lines[line.number :])
+    found: dict[str, Branch] = {}
+    for beginning, options in weighed:
+        rest = old[len(beginning) :] + after
+        for token, probability in options:
+            if probability < LEAST_PROBABILITY or _goes_on(rest, token) or _says_nothing(token, line.path):
+                continue
+            first, newline, _ = token.partition("\n")
+            prefix = f"{beginning}{first}{newline}"
+            if without_new_comment(prefix.rstrip("\n"), old) != old.rstrip() or not newline:
+                branch = Branch(line, prefix, probability, at_start=not beginning.strip())
+                if prefix not in found or found[prefix].probability < probability:
+                    found[prefix] = branch
+    return sorted(found.values(), key=lambda branch: -branch.probability)
+
+
+def _goes_on(rest: str, token: str) -> bool:
+    """Whether the token is how the old text goes on, but for blanks, or may become it."""
+    ends = rest.strip(" ").startswith("\n") and token.lstrip(" ").startswith("\n")
+    return ends or not token or (bool(token.strip()) and rest.lstrip(" ").startswith(token.strip(" ")))
+
+
+def _says_nothing(token: str, path: str) -> bool:
+    """Whether it is only layout, a comment, or the end of the code."""
+    mark = "#" if language(path) in ("python", "rb", "sh") else "//"
+    return (not token.strip() and "\n" not in token) or token.strip().startswith((mark, FENCE, "<|"))

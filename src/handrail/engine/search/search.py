@@ -1,0 +1,324 @@
+"""The search of a small model: ask, try the answer in a copy, keep the best files, until the checks pass.
+
+Each answer is on record with what was asked and what came of it, so another process goes on where this one
+ended. Nothing here writes to the workspace.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from anyio.to_thread import run_sync
+from msgspec.structs import replace
+
+from handrail.engine.context import TurnContext
+from handrail.engine.model_requests import SIDE_CALL_CUT, SideCall
+from handrail.engine.search.answers import (
+    code_key,
+    is_written,
+    read_answer,
+    read_weights,
+    weighed_beginnings,
+)
+from handrail.engine.search.places import Files, look, missing_sources, read_files, shown_tests
+from handrail.engine.search.policy import WASTED, Kind, Line, Question, Situation, next_question
+from handrail.engine.search.prompts import Material, Tried, write_request
+from handrail.engine.search.source import indent_of
+from handrail.models.model import Request
+from handrail.protocol.errors import GiveUp
+from handrail.protocol.events import CandidateTried, SideAnswered
+from handrail.tools.reports.issue import Issue
+from handrail.verification.candidates import Candidates, Tested, open_candidates
+from handrail.verification.protection import asks_for_tests, copied_answer, special_cases
+
+Accepts = Callable[[Mapping[str, str]], Awaitable[bool]]
+MAX_FAILED_REQUESTS = 3
+MAX_CHANGE, MAX_WHY = 200, 160
+PAGE = 500
+
+
+class SearchTask(NamedTuple):
+    words: str
+    """The user's own."""
+    command: str
+    """What is run, in words for the model."""
+    seconds: float
+    targets: tuple[str, ...] = ()
+    """The only files that may change; empty: all that are open."""
+    start: Mapping[str, str] = {}
+    """Files that are already better than those of the workspace."""
+
+
+class Found(NamedTuple):
+    """The end of a search."""
+
+    files: dict[str, str]
+    """The best files; empty where no answer was better than what is there."""
+    passed: bool
+    answers: int
+    wasted: int
+    best: Tested
+
+    @property
+    def words(self) -> str:
+        best = self.best
+        tests = f"{best.passing} of {best.total} tests pass" if best.total > 1 else "the check fails"
+        wasted = f" ({self.wasted} changed nothing new)" if self.wasted else ""
+        return f"{self.answers} answers were tried{wasted}; at best {tests}"
+
+
+class Search:
+    """One search; what it knows is restored from the log."""
+
+    def __init__(self, context: TurnContext, candidates: Candidates, task: SearchTask) -> None:
+        self._context = context
+        self._session = context.session
+        self._candidates = candidates
+        self._task = task
+        chain = context.main
+        self._side = SideCall(chain.session, chain.models[0], "main", chain.cost, chain.afford)
+        self._files = Files({}, {}, {})
+        self._original: dict[str, str] = {}
+        self._best_files = dict(task.start)
+        self._known: set[str] = set()
+        """Code that was tried, and the code that is there, as hashes."""
+        self._tried: list[Tried] = []
+        self._answers = self._wasted = self._failed_requests = 0
+        self._took: dict[Kind, list[float]] = {}
+
+    async def run(self, before: Tested, accepts: Accepts) -> Found:
+        """The files with which the tests pass and `accepts` agrees, else the best ones."""
+        began = time.monotonic()
+        await run_sync(self._read_files, before)
+        now = self._restored()
+        best = await self._candidates.test(self._best_files) if self._best_files else before
+        if now.base and best.passed and await accepts(self._best_files):
+            return self._found(best, passed=True)  # before a restart
+        now = await self._look(now, best, before)
+        while True:
+            left = self._task.seconds - (time.monotonic() - began)
+            averages = {kind: sum(each) / len(each) for kind, each in self._took.items()}
+            question = next_question(now._replace(seconds_left=left, seconds_of=averages))
+            if question is None or self._context.limit_reached:
+                return self._found(best, passed=False)
+            started = time.monotonic()
+            if question.kind == "weighing":
+                now = await self._weighed(now, question, best, before)
+            else:
+                tried, tested = await self._try(question, now.base, best, before, accepts)
+                self._session.append(replace(tried, seconds=round(time.monotonic() - started, 3)))
+                now = _answered(now, question, tried)
+                if tried.result in ("passed", "better") and tested:
+                    self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
+                    best = tested
+                if tried.result == "passed":
+                    return self._found(best, passed=True)
+                if tried.result == "better":
+                    now = await self._look(
+                        now._replace(base=now.base + 1, branches={}, written={}), best, before
+                    )
+            self._took.setdefault(question.kind, []).append(time.monotonic() - started)
+
+    def _found(self, best: Tested, *, passed: bool) -> Found:
+        return Found(self._best_files, passed, self._answers, self._wasted, best)
+
+    # What is known
+
+    def _read_files(self, before: Tested) -> None:
+        task, workspace = self._task, self._context.workspace
+        named = self._context.strategy.files_to_attach(task.words, (), workspace)
+        self._files = read_files(workspace, task.words, named, self._context.secrets, task.targets)
+        for path in missing_sources(self._files, before.output, task.words, task.targets):
+            self._files.sources.setdefault(path, "")
+        self._original = dict(self._files.sources)
+        for path, text in self._files.sources.items():
+            self._known.add(_hash(path, text))
+        self._files.sources.update(task.start)
+        for path, text in task.start.items():
+            self._known.add(_hash(path, text))
+
+    def _restored(self) -> Situation:
+        """What this turn has tried; the files that this stage found are its start again."""
+        now = Situation()
+        for tried in self._events():
+            self._known.add(tried.code)
+            if tried.stage_id != self._session.state.stage_id:
+                continue
+            self._count(tried)
+            now = now._replace(asked={**now.asked, tried.key: tried.result})
+            if tried.text:
+                now = now._replace(base=now.base + 1)
+                self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
+        return now
+
+    def _events(self) -> list[CandidateTried]:
+        found: list[CandidateTried] = []
+        after = self._session.turn.message_seq
+        while page := list(self._session.read_after(after, PAGE)):
+            found += [one.event for one in page if isinstance(one.event, CandidateTried)]
+            after = page[-1].seq
+        return found
+
+    def _count(self, tried: CandidateTried) -> None:
+        self._answers += 1
+        self._wasted += tried.result in WASTED
+        if tried.result == "failed":
+            self._tried.append(Tried(tried.path, tried.change, tried.why))
+
+    async def _look(self, now: Situation, best: Tested, before: Tested) -> Situation:
+        failing = await self._candidates.suspects(self._best_files, best) if best.failing else ()
+        issues = sorted(failing, key=lambda issue: issue.test in before.names)  # what was broken comes first
+        words = f"{self._task.words}\n{self._task.command}\n{best.output}"
+        tests = shown_tests(self._files, issues, best.output, self._task.words)
+        return await run_sync(look, now, self._files, issues, tests, words)
+
+    # Asking
+
+    async def _weighed(self, now: Situation, question: Question, best: Tested, before: Tested) -> Situation:
+        """The situation with the branches of one more line."""
+        text, line = self._files.sources[question.path], Line(question.path, question.line)
+        request = self._request(question, best, before)
+        request = replace(request, weighs=weighed_beginnings(text, line.number))
+        answered = await self._ask(request, question, best)
+        branches = read_weights(line, text, answered.text) if answered else []
+        return now._replace(
+            asked={**now.asked, question.key(now.base): "weighed"},
+            branches={**now.branches, line: branches},
+            weighs=bool(branches) or any(now.branches.values()),
+        )
+
+    async def _try(
+        self, question: Question, base: int, best: Tested, before: Tested, accepts: Accepts
+    ) -> tuple[CandidateTried, Tested | None]:
+        """The answer and what came of it."""
+        self._answers += 1
+        path, old = question.path, self._files.sources[question.path]
+        tried = CandidateTried(
+            turn_id=self._context.turn.turn_id,
+            stage_id=self._session.state.stage_id,
+            number=self._answers,
+            key=question.key(base),
+            asked="line" if question.kind == "weighing" else question.kind,
+            path=path,
+            name=question.name,
+            line=question.line,
+            temperature=question.temperature,
+            result="unusable",
+        )
+        answer, cut = "", False
+        if not is_written(question):
+            answered = await self._ask(self._request(question, best, before), question, best)
+            if answered is None:
+                return replace(tried, why="the model did not answer"), None
+            answer, cut = answered.text, answered.problem in SIDE_CALL_CUT.values()
+            tried = replace(tried, request_id=answered.request_id)
+        new = read_answer(question, old, answer, cut=cut)
+        code = _hash(path, new.text)
+        tried = replace(tried, change=new.change[:MAX_CHANGE], code=code)
+        if problem := new.problem or self._forbidden(path, new.text):
+            return replace(tried, why=problem[:MAX_WHY]), None
+        if code in self._known:
+            self._wasted += 1
+            return replace(tried, result="unchanged" if code == _hash(path, old) else "repeated"), None
+        self._known.add(code)
+        files = {**self._best_files, path: new.text}
+        tested = await self._candidates.test(files)
+        passed = tested.passed and await accepts(files)
+        better = tested.passing > best.passing and tested.total >= before.total
+        why = _failure(tested)
+        self._tried.append(Tried(path, new.change, why))
+        tried = replace(
+            tried,
+            result="passed" if passed else "better" if better else "failed",
+            why="" if passed else why,
+            passing=tested.passing,
+            total=tested.total,
+            text=new.text if passed or better else "",
+        )
+        return tried, tested
+
+    def _forbidden(self, path: str, new: str) -> str:
+        """Why code that could pass the tests is not what the task asks for; empty where it may be."""
+        old = self._original.get(path, "")
+        tests = list(self._files.tests.values())
+        if case := next(iter(special_cases(path, old, new, tests)), None):
+            return case.words
+        if value := copied_answer(old, new, tests, self._task.words):
+            return f"it returns {value}, which only the tests know"
+        return asks_for_tests(path, old, new)
+
+    def _request(self, question: Question, best: Tested, before: Tested) -> Request:
+        task, hide = self._task, self._context.secrets.hide
+        output = "" if best.passed else best.output
+        material = Material(
+            task=hide(task.words),
+            named=self._files.named,
+            tests=shown_tests(self._files, best.failing, output, task.words),
+            command=task.command,
+            output=hide(output),
+            first=tuple(name for name in best.names if name not in before.names),
+            root=str(self._context.workspace.root),
+        )
+        tried = [each for each in self._tried if each.path == question.path]
+        request = write_request(question, self._files.sources[question.path], material, tried)
+        return replace(request, deadlines=self._context.deadlines)
+
+    async def _ask(self, request: Request, question: Question, best: Tested) -> SideAnswered | None:
+        """The answer; None where there is none. Raises GiveUp where that happens again and again."""
+        where = (
+            f"{question.name or 'line'} {question.path}:{question.line}" if question.line else question.path
+        )
+        doing = f"trying {where}, answer {self._answers}, {best.passing} of {best.total} tests pass"
+        answered = await self._side.ask(request, "search", doing)
+        if not answered.problem or answered.problem in SIDE_CALL_CUT.values():
+            self._failed_requests = 0
+            return answered
+        self._failed_requests += 1
+        if self._failed_requests >= MAX_FAILED_REQUESTS:
+            raise GiveUp(f"The model does not answer: {answered.problem}")
+        return None
+
+
+def _answered(now: Situation, question: Question, tried: CandidateTried) -> Situation:
+    now = now._replace(asked={**now.asked, tried.key: tried.result})
+    if question.kind != "line":
+        return now
+    line, indent = Line(question.path, question.line), question.prefix[: indent_of(question.prefix)]
+    lines = {**now.written.get(line, {}), question.prefix: f"{indent}{tried.change}\n"}
+    return now._replace(written={**now.written, line: lines})
+
+
+def _hash(path: str, text: str) -> str:
+    return sha256(code_key(path, text).encode(errors="replace")).hexdigest()
+
+
+def _failure(tested: Tested) -> str:
+    """How it failed, in a line."""
+    issue: Issue | None = next(iter(tested.failing), None)
+    if issue is None:
+        return "" if tested.passed else "the check fails"
+    return " ".join(f"{issue.test.rpartition('.')[2]} {issue.message}".split())[:MAX_WHY]
+
+
+BUILD_SECONDS = 180.0
+"""For one stage of a build."""
+
+
+async def search_for_tests(
+    context: TurnContext, words: str, targets: Sequence[str], start: Mapping[str, str]
+) -> Found:
+    """The search of a build: by the tests of the project. Raises NoCopy."""
+    workspace_checks = context.checks()
+    found = await workspace_checks.find()
+    checks = [check for check in found if check.kind == "tests" and not check.missing]
+    command = ", ".join(check.command for check in checks)
+    task = SearchTask(words, command, BUILD_SECONDS, tuple(targets), start)
+    async with open_candidates(workspace_checks, checks) as candidates:
+        before = await candidates.before()
+        return await Search(context, candidates, task).run(before, _anything)
+
+
+async def _anything(_files: Mapping[str, str]) -> bool:
+    """The gates of a build judge what the search found."""
+    return True

@@ -1,0 +1,121 @@
+"""What is asked next, by what was tried and the time that is left."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.engine.search.policy import Branch, FunctionAt, Line, Question, Result, Situation, next_question
+
+LINES = tuple(Line("a.py", number) for number in (7, 3, 5))
+FUNCTION = FunctionAt("a.py", "total", 2)
+BUG = Situation(short=("a.py",), functions=(FUNCTION,), lines=LINES)
+UNWEIGHED = BUG._replace(weighs=False)
+
+
+def asked(now: Situation, result: Result = "failed", most: int = 200) -> list[Question]:
+    """The questions, if each has this result."""
+    found: list[Question] = []
+    while (question := next_question(now)) and len(found) < most:
+        found.append(question)
+        now = now._replace(asked={**now.asked, question.key(now.base): result})
+    return found
+
+
+def branch(line: Line, prefix: str, probability: float, *, at_start: bool = False) -> Branch:
+    return Branch(line, prefix, probability, at_start)
+
+
+def test_most_suspicious_lines_are_weighed_first() -> None:
+    assert [(each.kind, each.line) for each in asked(BUG)[:3]] == [
+        ("weighing", 7),
+        ("weighing", 3),
+        ("weighing", 5),
+    ]
+
+
+def test_likely_ways_to_write_a_suspicious_line_come_before_all_others() -> None:
+    found = {
+        LINES[0]: [branch(LINES[0], "x", 0.4)],
+        LINES[1]: [branch(LINES[1], "y", 0.42), branch(LINES[1], "z", 0.9)],
+    }
+    weighed = [each for each in asked(BUG._replace(branches=found)) if each.kind == "line"]
+    assert [each.prefix for each in weighed] == ["z", "x", "y"]
+
+
+def test_the_beginning_of_a_block_is_asked_for_with_the_rest_of_its_function() -> None:
+    now = BUG._replace(branches={LINES[0]: [branch(LINES[0], "    if a", 0.9)]})
+    questions = asked(now, "unusable")
+    at = next(number for number, each in enumerate(questions) if each.kind == "line")
+    assert questions[at + 1] == questions[at]._replace(kind="function")
+
+
+def test_a_way_that_leads_to_a_line_which_was_tried_is_not_taken() -> None:
+    ways = [
+        branch(LINES[0], "return a", 0.6),
+        branch(LINES[0], "return ab", 0.5),
+        branch(LINES[0], "return b", 0.4),
+    ]
+    now = BUG._replace(branches={LINES[0]: ways}, written={LINES[0]: {"return a": "return abc\n"}})
+    assert [each.prefix for each in asked(now) if each.kind == "line"] == ["return a", "return b"]
+
+
+def test_a_new_line_is_also_tried_before_the_old_one() -> None:
+    now = BUG._replace(branches={LINES[0]: [branch(LINES[0], "    items", 0.3, at_start=True)]})
+    kinds = [each.kind for each in asked(now) if each.prefix == "    items"]
+    assert kinds == ["line", "insertion"]
+
+
+def test_model_that_cannot_be_weighed_writes_functions_then_lines_then_insertions_then_warmer_ones() -> None:
+    questions = asked(UNWEIGHED)
+    kinds = [(each.kind, each.temperature) for each in questions]
+    assert kinds[0] == ("function", 0.0)
+    assert kinds.index(("function", 0.0)) < kinds.index(("line", 0.0)) < kinds.index(("insertion", 0.0))
+    assert kinds.index(("insertion", 0.0)) < kinds.index(("line", 0.7))
+
+
+def test_a_file_of_stubs_is_written_as_a_whole_before_its_functions() -> None:
+    stubs = tuple(FunctionAt("a.py", name, at, is_stub=True) for at, name in enumerate("bcd", 1))
+    questions = asked(Situation(files=("a.py",), functions=stubs))
+    assert [(each.kind, each.name) for each in questions[:5]] == [
+        ("file", ""),
+        ("file", ""),
+        ("function", "b"),
+        ("function", "c"),
+        ("function", "d"),
+    ]
+
+
+def test_better_files_are_asked_about_anew() -> None:
+    first = next_question(UNWEIGHED)
+    assert first
+    assert next_question(UNWEIGHED._replace(base=1, asked={first.key(0): "better"})) == first
+
+
+def test_nothing_is_asked_that_does_not_fit_into_the_time_but_the_first_question() -> None:
+    late = BUG._replace(seconds_left=0.0)
+    first = next_question(late)
+    assert first
+    assert next_question(late._replace(asked={first.key(0): "failed"})) is None
+    slow = UNWEIGHED._replace(
+        seconds_left=3.0, seconds_of={"function": 9.0, "line": 1.0}, asked={"x": "failed"}
+    )
+    next_one = next_question(slow)
+    assert next_one
+    assert next_one.kind == "line"
+
+
+RESULTS = st.sampled_from(["better", "failed", "unusable", "unchanged", "repeated", "weighed"])
+
+
+@given(st.lists(RESULTS, min_size=1, max_size=30), st.booleans())
+def test_no_question_is_asked_twice_and_the_questions_end(results: list[Result], weighs: bool) -> None:
+    found = {LINES[1]: [branch(LINES[1], str(number), 0.9 / (number + 1)) for number in range(40)]}
+    now = BUG._replace(weighs=weighs, branches=found, files=("new.py",))
+    keys: list[str] = []
+    while (question := next_question(now)) and len(keys) < 1_000:
+        result = results[len(keys) % len(results)]
+        keys.append(question.key(now.base))
+        now = now._replace(asked={**now.asked, keys[-1]: result})
+        if result == "better" and now.base < 5:
+            now = now._replace(base=now.base + 1)
+    assert len(keys) == len(set(keys))
+    assert 0 < len(keys) < 1_000

@@ -1,0 +1,201 @@
+"""A small model's answers are tried in a copy: none twice, the best is kept, all or nothing at the end."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from handrail.models.model import Request
+from tests.engine.search.small_model import SmallModel, run_check
+
+pytestmark = pytest.mark.anyio
+
+CALC = "def double(number):\n    return number + 1\n\n\ndef half(number):\n    return number // 3\n"
+TESTS = """\
+import unittest
+
+from calc import double, half
+from tests.helpers import nine
+
+
+class CalcTest(unittest.TestCase):
+    def test_double(self):
+        self.assertEqual(double(4), 8)
+
+    def test_half(self):
+        self.assertEqual(half(nine()), 4)
+"""
+HELPERS = "def nine():\n    return 9\n"
+FILES = {"calc.py": CALC, "tests/__init__.py": "", "tests/test_calc.py": TESTS, "tests/helpers.py": HELPERS}
+ONE_BUG = {**FILES, "calc.py": CALC.replace("// 3", "// 2")}
+
+
+def is_for(request: Request, name: str) -> bool:
+    return f"def {name}(" in request.prefill
+
+
+def in_turn(*answers: str) -> SmallModel:
+    """Gives these answers, one after the other, and the last for ever."""
+    left = list(answers)
+    return SmallModel(lambda _request: left.pop(0) if len(left) > 1 else left[0])
+
+
+@pytest.mark.promise("EMB-18")
+async def test_unchanged_and_repeated_answers_are_never_run_and_change_the_question(tmp_path: Path) -> None:
+    same, wrong, right = "    return number + 1\n", "    return number + 2\n", "    return number * 2\n"
+    model = in_turn(same, wrong, f"{wrong}\n\nprint(double(1))\n", right)
+    tried = await run_check(tmp_path, model, ONE_BUG)
+    assert tried.reason == "answered"
+    assert tried.results == ["unchanged", "failed", "repeated", "unusable", "passed"]
+    assert len({each.key for each in tried.candidates}) == 5
+    assert tried.text("calc.py") == ONE_BUG["calc.py"].replace("+ 1", "* 2")
+
+
+@pytest.mark.promise("EMB-20")
+async def test_files_of_the_tests_are_closed_so_that_nothing_is_asked_about_them(tmp_path: Path) -> None:
+    model = in_turn("    return 8\n")
+    tried = await run_check(tmp_path, model, ONE_BUG)
+    assert tried.reason == "unverified"
+    assert {each.path for each in tried.candidates} == {"calc.py"}
+    assert all("correct `nine`" not in asked for asked in model.asked)
+    assert {path: tried.text(path) for path in ONE_BUG} == ONE_BUG
+
+
+def by_function(corrected: Mapping[str, str]) -> SmallModel:
+    def answer(request: Request) -> str:
+        found = [
+            text for name, text in corrected.items() if request.prefill.endswith(f"def {name}(number):\n")
+        ]
+        return found[0] if found else "    return 0\n"
+
+    return SmallModel(answer)
+
+
+@pytest.mark.promise("EMB-21")
+async def test_each_step_starts_from_the_best_files_so_far(tmp_path: Path) -> None:
+    model = by_function({"double": "    return number * 2\n", "half": "    return number // 2\n"})
+    tried = await run_check(tmp_path, model, FILES)
+    assert tried.reason == "answered"
+    assert [each for each in tried.results if each in ("better", "passed")] == ["better", "passed"]
+    assert [(each.passing, each.total) for each in tried.candidates if each.text] == [(1, 2), (2, 2)]
+    assert tried.text("calc.py") == CALC.replace("+ 1", "* 2").replace("// 3", "// 2")
+
+
+@pytest.mark.promise("EMB-21")
+async def test_progress_alone_changes_nothing_in_the_workspace(tmp_path: Path) -> None:
+    tried = await run_check(tmp_path, by_function({"double": "    return number * 2\n"}), FILES)
+    assert tried.reason == "unverified"
+    assert "1 of 2 tests pass" in tried.detail
+    assert {path: tried.text(path) for path in FILES} == FILES
+
+
+STUBS = '"""Sums."""\n\n\ndef add(a, b):\n    pass\n\n\ndef sub(a, b):\n    pass\n\n\ndef neg(a):\n    ...\n'
+STUB_TESTS = """\
+import unittest
+
+from sums import add, neg, sub
+
+
+class SumsTest(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(1, 2), 3)
+
+    def test_sub(self):
+        self.assertEqual(sub(1, 2), -1)
+
+    def test_neg(self):
+        self.assertEqual(neg(5), -5)
+"""
+PROGRAM = {"sums.py": STUBS, "test_sums.py": STUB_TESTS, "SPEC.md": "The sum of two cats is purple.\n"}
+
+
+@pytest.mark.promise("EMB-21")
+async def test_file_of_stubs_is_written_as_a_whole_with_the_description_and_then_corrected(
+    tmp_path: Path,
+) -> None:
+    def answer(request: Request) -> str:
+        if request.prefill.endswith('"""Sums."""\n\n\n'):
+            return (
+                "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return b - a\n\n\n"
+                "def neg(a):\n    return -a\n"
+            )
+        return "    return a - b\n" if request.prefill.endswith("def sub(a, b):\n") else "    return a\n"
+
+    model = SmallModel(answer)
+    tried = await run_check(tmp_path, model, PROGRAM, task="Write sums.py as SPEC.md describes it")
+    assert tried.reason == "answered"
+    assert [(each.asked, each.result, each.passing) for each in tried.candidates] == [
+        ("file", "better", 2),
+        ("function", "passed", 3),
+    ]
+    assert all("The sum of two cats is purple." in asked for asked in model.asked)
+    assert all("Write sums.py as SPEC.md describes it" in asked for asked in model.asked)
+    assert "return a - b" in tried.text("sums.py")
+
+
+async def test_missing_file_that_the_tests_import_is_written(tmp_path: Path) -> None:
+    files = {path: text for path, text in PROGRAM.items() if path != "sums.py"}
+    add, sub, neg = (
+        "def add(a, b):\n    return a + b\n",
+        "def sub(a, b):\n    return a - b\n",
+        "neg = lambda a: -a\n",
+    )
+    code = f"{add}\n\n{sub}\n\n{neg}"
+    tried = await run_check(tmp_path, in_turn(code), files, task="make the tests pass")
+    assert tried.reason == "answered"
+    assert tried.text("sums.py") == code
+
+
+def weigh(prefill: str) -> Mapping[str, float]:
+    """It would rather multiply, and knows that it may go on as before."""
+    return {" *": 0.6, " +": 0.3} if prefill.endswith("return number") else {"x": 0.001}
+
+
+@pytest.mark.promise("EMB-18")
+async def test_a_weighed_line_is_completed_where_it_becomes_another(tmp_path: Path) -> None:
+    model = SmallModel(lambda request: " 2" if request.prefill.endswith("*") else " 7", weigh)
+    tried = await run_check(tmp_path, model, ONE_BUG)
+    assert tried.results == ["passed"]
+    assert tried.candidates[0].change == "return number * 2"
+    (request,) = model.requests
+    assert request.prefill == "```python\ndef double(number):\n    return number *"
+    assert request.stop == ("\n", "```")
+
+
+@pytest.mark.promise("EMB-20")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "    if number == 4:\n        return 8\n    return number\n",
+        "    import unittest\n    return 8 if number else unittest\n",
+    ],
+)
+async def test_code_that_answers_the_test_alone_is_not_taken(tmp_path: Path, answer: str) -> None:
+    tried = await run_check(tmp_path, in_turn(answer), ONE_BUG, attempts=1)
+    assert tried.reason == "unverified"
+    assert set(tried.results) == {"unusable"}
+
+
+async def test_where_the_check_passes_already_the_users_words_say_what_to_change(tmp_path: Path) -> None:
+    files = {
+        "calc.py": ONE_BUG["calc.py"].replace("+ 1", "* 2"),
+        **{p: t for p, t in FILES.items() if p != "calc.py"},
+    }
+    model = in_turn("    return int(number // 2)\n")
+    tried = await run_check(tmp_path, model, files, task="make half return an int")
+    assert tried.reason == "answered"
+    assert tried.candidates[0].name == "half"
+    assert "passes, and still has to" in model.asked[0]
+
+
+async def test_a_command_that_names_no_tests_decides_by_its_exit_status(tmp_path: Path) -> None:
+    model = in_turn("    return number * 2\n")
+    check = "python3 -c 'import calc; assert calc.double(4) == 8'"
+    tried = await run_check(tmp_path, model, {"calc.py": "def double(number):\n    return 0\n"}, check=check)
+    assert tried.reason == "answered"
+
+
+async def test_an_answer_that_never_ends_is_stopped(tmp_path: Path) -> None:
+    model = in_turn("    import time\n    time.sleep(60)\n", "    return number * 2\n")
+    tried = await run_check(tmp_path, model, ONE_BUG)
+    assert tried.results == ["failed", "passed"]
