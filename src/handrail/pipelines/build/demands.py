@@ -9,9 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from handrail.workspace.test_files import is_test_file
 from handrail.tools.reports.issue import CheckResult, Issue
 from handrail.verification.proposed import ProposedFile
+from handrail.workspace.test_files import is_test_file
 
 FIX = re.compile(
     r"\b(?:fix\w*|bugs?|fail\w*|broken|breaks?|repair\w*|correct\w*|pass(?:es|ing)?|wrong|crash\w*|errors?"

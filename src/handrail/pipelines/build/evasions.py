@@ -5,13 +5,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from handrail.verification.protection import names
-from handrail.workspace.test_files import is_test_file
 from handrail.protocol.errors import PathProblem
 from handrail.verification.localise.line_kinds import line_kinds
 from handrail.verification.proposed import ProposedFile
+from handrail.verification.protection import names
 from handrail.workspace.files import Workspace
 from handrail.workspace.stat_index import snapshot
+from handrail.workspace.test_files import is_test_file
 
 SUPPRESSION = re.compile(
     r"#\s*(?:type:\s*ignore|(?:(?:ruff|flake8):\s*)?noqa|(?:mypy|pyright):\s*\S+|pyre-|ty:\s*ignore|nosec"
