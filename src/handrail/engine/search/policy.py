@@ -82,6 +82,7 @@ ROUNDS = ((3, 0.08, 8), (7, 0.02, 14), (12, 0.003, 24))
 """Lines that are weighed, how likely a branch must be at least, and how many branches are tried."""
 RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
 WHOLE, WARMER = (0.0, 0.5), (0.4, 0.7, 0.9, 1.1)
+ONCE_MORE = (0.6, 0.8, 1.0, 0.65, 0.85, 0.95)  # as long as there is time
 LINES_WITHOUT_WEIGHING, INSERTIONS = 8, 4
 GUESSED_SECONDS: Mapping[Kind, float] = {"file": 8.0, "function": 4.0}
 
@@ -105,7 +106,7 @@ def _questions(now: Situation) -> Iterator[Question]:
     yield from _whole(stubs, WHOLE)
     written = [each for each in now.functions if not each.is_stub]
     yield from _weighed(now, written) if now.weighs else _warmed(now, written)
-    for temperature in WARMER:
+    for temperature in (*WARMER, *ONCE_MORE):
         yield from (Question("file", path, temperature=temperature) for path in now.short[:1])
         yield from _whole([*stubs, *written][:2], (temperature,))
 
