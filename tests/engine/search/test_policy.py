@@ -84,6 +84,12 @@ def test_a_file_of_stubs_is_written_as_a_whole_before_its_functions() -> None:
     ]
 
 
+def test_what_only_gets_old_answers_is_not_asked_at_ever_higher_temperatures() -> None:
+    questions = asked(UNWEIGHED._replace(lines=()), "unchanged")
+    assert [each.kind for each in questions].count("function") == 2
+    assert [each.kind for each in questions].count("file") == 2
+
+
 def test_better_files_are_asked_about_anew() -> None:
     first = next_question(UNWEIGHED)
     assert first

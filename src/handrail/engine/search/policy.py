@@ -84,18 +84,28 @@ RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
 WHOLE, WARMER = (0.0, 0.5), (0.4, 0.7, 0.9, 1.1)
 ONCE_MORE = (0.6, 0.8, 1.0, 0.65, 0.85, 0.95)  # as long as there is time
 LINES_WITHOUT_WEIGHING, INSERTIONS = 8, 4
+MAX_WASTED = 2
 GUESSED_SECONDS: Mapping[Kind, float] = {"file": 8.0, "function": 4.0}
 
 
 def next_question(now: Situation) -> Question | None:
     """The next question; None where nothing is left that fits into the time. The first is always asked."""
     for question in _questions(now):
-        if question.key(now.base) in now.asked:
+        if question.key(now.base) in now.asked or _says_the_same(now, question):
             continue
         needs = now.seconds_of.get(question.kind, GUESSED_SECONDS.get(question.kind, 1.0))
         if not now.asked or needs <= now.seconds_left:
             return question
     return None
+
+
+def _says_the_same(now: Situation, question: Question) -> bool:
+    """Whether answers to this question, at other temperatures, were nothing new: more would be the same."""
+    if not question.temperature:
+        return False
+    start = question._replace(prefix="").key(now.base).rsplit(" ", 2)[0]
+    results = [result for key, result in now.asked.items() if key.startswith(f"{start} ")]
+    return sum(result in WASTED for result in results) >= MAX_WASTED
 
 
 def _questions(now: Situation) -> Iterator[Question]:
