@@ -15,8 +15,8 @@ from handrail.sessions.projections import PlanState
 from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
-    from handrail.tasks.task_list import TaskList
     from handrail.engine.search.search import Found
+    from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
 
 Output = dict[str, Any]

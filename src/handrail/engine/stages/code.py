@@ -18,8 +18,8 @@ from handrail.sessions.projections import PlanState
 from handrail.sessions.run_state import RunState, StageCall
 
 if TYPE_CHECKING:
-    from handrail.tasks.task_list import TaskList
     from handrail.engine.search.search import Found
+    from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
 
 MAX_CHARACTERS = 60_000  # characters of output that a model can be shown, at most
