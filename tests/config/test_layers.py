@@ -218,7 +218,7 @@ def test_a_narrower_mode_never_leads_to_a_wider_one() -> None:
         ("[limits]\n\nstepz = 3\n", ":3: unknown key 'limits.stepz'; did you mean 'limits.steps'?"),
         ("# x\n[limit]\nsteps = 3\nusd = 1\n", ":2: unknown key 'limit'; did you mean 'limits'?"),
         ("steps = 3\n", ":1: unknown key 'steps'; did you mean 'limits.steps'?"),
-        ("zzz = 3\n", ":1: unknown key 'zzz'; known here: auto_continue, auto_route, checks,"),
+        ("zzz = 3\n", ":1: unknown key 'zzz'; known here: auto_continue, auto_route, build, checks,"),
         (
             "[connections.a]\nbase_ur = 'x'\n",
             ":2: unknown key 'connections.a.base_ur'; did you mean 'connecti",

@@ -35,7 +35,7 @@ from handrail.engine.model_pool import ModelPool
 from handrail.engine.pipeline import Catalogue
 from handrail.engine.router.router import check_route
 from handrail.models.model_choice import ModelChoice
-from handrail.pipelines.load import BUILT_IN_PIPELINES, AgentFolders
+from handrail.pipelines.load import BUILT_IN_PIPELINES, AgentFolders, with_settings
 from handrail.protocol import commands
 from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import Delta, Recorded, RouteSet, SessionStarted
@@ -191,7 +191,7 @@ class App:
             repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
             keep_entry=partial(add_in_file, places.settings, ("commands", "allow")),
-            catalogue=catalogue._replace(folders=self.agents.pipeline),
+            catalogue=with_settings(catalogue, settings)._replace(folders=self.agents.pipeline),
             intents=self._intents,
             checks=lambda: self.checks,
             tasks=lambda: self.tasks,
@@ -276,6 +276,14 @@ class App:
         if (mode := self.options.mode) and mode != session.state.mode:
             self.log.put(session.stream, to_json(commands.SetMode(mode=mode)))
         self._serve(session)
+
+    def take_up(self, session_id: str) -> bool:
+        """Serve a session that a killed process left; whether a message waits there, which begins now."""
+        waiting = Session(self.log, session_id).load().waiting()
+        messages = {each.message_id for _, each in waiting if isinstance(each, commands.SendMessage)}
+        self._sent |= messages
+        self.attach(session_id)
+        return bool(messages)
 
     def _serve(self, session: Session) -> None:
         if (route := self.options.route) and route != session.state.routes.chosen:

@@ -29,6 +29,13 @@ async def build_task(
     after = app.last_seq(session_id) if app.state(session_id).turns else 0
     message = SendMessage(text=task, route=BUILD_ROUTE)
     await app.send(session_id, message)
+    return await follow_build(app, session_id, message, saw, after=after)
+
+
+async def follow_build(
+    app: "App", session_id: str, message: SendMessage, saw: Callable[[Recorded | Delta], None], after: int = 0
+) -> BuildResult:
+    """The result of the build that the message starts, or has started, once its turn has ended."""
     turn_id = run_id = ""
     ended = None
     async for item in app.follow(session_id, after):
@@ -43,6 +50,7 @@ async def build_task(
             break
     if not run_id:  # the message itself was refused: no model, a wrong setting
         detail = ended.detail if ended else ""
+        task = message.text
         return BuildResult(state="failed", task=task, session_id=session_id, run_id="", detail=detail)
     result = build_result(app.log, session_id, run_id)
     if ended and result.state == "complete" and ended.reason != "answered":

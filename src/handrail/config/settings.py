@@ -228,6 +228,15 @@ class CheckSettings(Value):
     """Checks of your own; lists of all layers add up."""
 
 
+class BuildSettings(Value):
+    """How `handrail build` works."""
+
+    verify_in: Literal["copy", "workspace"] = "copy"
+    """`workspace`: files are changed in the workspace, checked there, and rolled back if they do not pass."""
+    candidates: Annotated[int, Meta(ge=1, le=8)] = 1
+    """Independent answers that are tried before the best one is corrected."""
+
+
 class IntentSettings(Value):
     required: bool = False
     """Whether an intent is needed to write or run anything, even if the workspace has no file of intents."""
@@ -268,6 +277,7 @@ class Settings(Value):
     tasks: TaskSettings = TaskSettings()
     display: DisplaySettings = DisplaySettings()
     checks: CheckSettings = CheckSettings()
+    build: BuildSettings = BuildSettings()
     hooks: tuple[HookSettings, ...] = ()
     """The user's programs around calls, turns and sessions; those of all files add up."""
     connections: dict[str, ConnectionSettings] = field(default_factory=dict)

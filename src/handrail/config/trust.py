@@ -43,6 +43,7 @@ REFUSAL_REASONS = {
     "auto_route": "only you choose where your messages go",
     "router": "only you choose where your messages go",
     "display": "only you choose how Handrail looks",
+    "build": "only you choose where unverified code is tried, and how much it may cost",
 }
 MAX_HOOK_FILES = 100
 TRUST_FILE = "trust.json"

@@ -1,7 +1,8 @@
-"""`@path` in a message: resolved by code to exact content, no model involved."""
+"""`@` in a message: paths and what was looked up, resolved by code to exact content, no model involved."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from handrail.protocol.errors import PathProblem
@@ -9,7 +10,8 @@ from handrail.protocol.values import HASH_DIGITS, AttachedImage, FileSeen
 from handrail.workspace.files import Workspace, list_folder
 from handrail.workspace.images import ImageFile
 
-MENTION = re.compile(r"(?<![\w@/.])@(\"[^\"\n]+\"|[\w./~+-][\w./~+\-]*)")
+INTENT = "intent:"
+MENTION = re.compile(r"(?<![\w@/.])@(\"[^\"\n]+\"|https?://[^\s<>\"'`]+|intent:[\w.-]+|[\w./~+-][\w./~+\-]*)")
 ATTACHED_CAP = 48_000
 """Bytes of all mentioned files together; the model can read the others itself."""
 MAX_IMAGES, MAX_IMAGE_BYTES = 10, 15_000_000
@@ -32,17 +34,35 @@ class ResolvedMention(NamedTuple):
     image: ImageFile | None = None
 
 
+class LookedUp(NamedTuple):
+    """What a mention that is no path stands for."""
+
+    text: str = ""
+    problem: str = ""
+    """For the user: why there is no content."""
+    paths: tuple[str, ...] = ()
+    """Files to attach instead of a text."""
+
+
+NOTHING_LOOKED_UP: Mapping[str, LookedUp] = MappingProxyType({})
+
+
 def attach_mentions(
     message: str,
     workspace: Workspace,
     cap: int = ATTACHED_CAP,
     images: Sequence[AttachedImage] = (),
     also: Sequence[str] = (),
+    *,
+    looked_up: Mapping[str, LookedUp] = NOTHING_LOOKED_UP,
 ) -> Attachments:
-    """The content of the files and folders that the message mentions; `images` are attached already."""
+    """The content of what the message mentions; `images` are attached already."""
     attached_names = {image.name for image in images}
-    names = [name for name in dict.fromkeys([*mentioned_names(message), *also]) if name not in attached_names]
+    mentioned = [*mentioned_names(message), *also]
+    named = [path for name in mentioned for path in (looked_up[name].paths if name in looked_up else (name,))]
+    names = [name for name in dict.fromkeys(named) if name not in attached_names]
     attached = attach_files(names, workspace, cap, how="user")
+    attached = _with_looked_up(attached, looked_up, cap)
     found, left_out = attached.images, list[str]()
     while found and (problem := too_many_images([*images, *(each.image for each in found)])):
         left_out.append(f"{found[-1].image.name}: {problem}")
@@ -55,6 +75,23 @@ def attach_mentions(
         images=found,
         unattached=(*attached.unattached, *left_out),
     )
+
+
+def _with_looked_up(attached: Attachments, looked_up: Mapping[str, LookedUp], cap: int) -> Attachments:
+    texts, told = [attached.text], list(attached.unattached)
+    left = cap - len(attached.text.encode(errors="replace"))
+    for name, found in looked_up.items():
+        text = found.text
+        if found.problem:
+            text = f"[@{name[:200]}: {found.problem} Do not guess its content.]"
+            told.append(f"{name[:200]}: {found.problem}")
+        elif len(text.encode(errors="replace")) > left:
+            text = text.encode(errors="replace")[: max(left, 0)].decode(errors="ignore")
+            text += "\n[The rest did not fit.]"
+            told.append(f"{name[:200]}: too long, so only its beginning is attached")
+        left -= len(text.encode(errors="replace"))
+        texts.append(text)
+    return attached._replace(text="\n\n".join(filter(None, texts)), unattached=tuple(told))
 
 
 def too_many_images(images: Sequence[AttachedImage]) -> str:

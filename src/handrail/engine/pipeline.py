@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from handrail.engine.limits import NO_BUDGET, Budget
 from handrail.protocol.errors import GiveUp, HandrailError, UsageProblem
 from handrail.protocol.events.runs import StageKind
-from handrail.protocol.values import Effort, TaskFilter, Todo
+from handrail.protocol.values import ChecklistItem, Effort, TaskFilter, Todo
 from handrail.sessions.projections import PlanState
 from handrail.workspace.files import Workspace
 
@@ -44,6 +44,8 @@ class Stage(NamedTuple):
     role: Literal["main", "fast", "audit"] = "main"
     model: str = ""  # `ask`: the model as `connection/name`, instead of the role's; there is no fallback
     effort: Effort | None = None  # `ask` and `work`: how much the model thinks; None: the user's setting
+    sampled_by: str = ""
+    """`ask`: the stage whose output may have a `temperature`: then it is asked as if for the first time."""
     max_output: int = 4_096
     otherwise: Mapping[str, Any] | None = None
     """`ask`: the output where there is no usable answer; None: the run ends."""
@@ -201,6 +203,11 @@ class StepContext(Protocol):
     chosen: str  # the line of the menu with which the user ended the last pause
     said: str  # their words, where they chose none
     key: str  # the same if the stage runs again after a restart
+    item: ChecklistItem | None  # of a checklist, if the run is for one
+
+    @property
+    def attached(self) -> str:
+        """What the turn's message came with, if it mentions anything."""
 
     @property
     def earlier(self) -> str:

@@ -193,6 +193,12 @@ def outputs_of(run: RunState, stored: Stored, read: dict[str, Output]) -> Mappin
     return found
 
 
+def sampling_temperature(stage: Stage, outputs: Outputs) -> float | None:
+    """The temperature of an answer that is one of several candidates; None: there is no other."""
+    found: float | None = outputs.get(stage.sampled_by, {}).get("temperature")
+    return found
+
+
 def stage_input(stage: Stage, run: RunState, outputs: Outputs, share: int) -> list[str]:
     """Outputs of other stages, issues to correct and the user's words, with `share` characters for each."""
     parts = [
@@ -200,7 +206,7 @@ def stage_input(stage: Stage, run: RunState, outputs: Outputs, share: int) -> li
         for name in stage.takes
         if name in outputs
     ]
-    if run.issues:
+    if run.issues and sampling_temperature(stage, outputs) is None:
         if before := outputs.get(stage.name):
             parts.append(f"Your last answer:\n{head_and_tail(json.dumps(before, ensure_ascii=False), share)}")
         parts.append("Problems that have to be corrected:\n" + _bullets(run.issues))

@@ -1,13 +1,13 @@
 """User input as events: messages with attachments, simple commands, answers to questions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from handrail.context.images import images_fit
 from handrail.context.map.repository_map import MapFragment, RepositoryMap
-from handrail.context.mentions import ATTACHED_CAP, attach_mentions
+from handrail.context.mentions import ATTACHED_CAP, LookedUp, attach_mentions
 from handrail.context.message_context import (
     REATTACH_CAP,
     RunSummaries,
@@ -63,6 +63,7 @@ class MessageBuilder(NamedTuple):
     workspace: Workspace
     map: RepositoryMap
     model: Model | None
+    intents: IntentFile
 
     def build(
         self,
@@ -74,10 +75,12 @@ class MessageBuilder(NamedTuple):
         run_id: str = "",
         told: str = "",
         pictures: bool = True,
+        looked_up: Mapping[str, LookedUp] | None = None,
     ) -> BuiltMessage:
         """The message with its attachments; `run_id`: the paused run which it answers.
 
-        `told` is what the model needs to know to understand it; `pictures`: its reader can see images.
+        `told` is what the model needs to know to understand it; `pictures`: its reader can see images;
+        `looked_up`: mentions that are no paths, by default only those that need no program and no network.
         """
         bare = steering or bool(run_id)
         can = self.model.capabilities if self.model else Capabilities(images=True)
@@ -85,7 +88,13 @@ class MessageBuilder(NamedTuple):
         strategy = strategy_for(can)
         also = strategy.files_to_attach(command.text, state.files.files, self.workspace)
         named = "" if command.suggested else command.text
-        attached = attach_mentions(named, self.workspace, cap, command.images, also)
+        if looked_up is None and "@" in named:
+            from handrail.engine.mention_lookup import look_up_names
+
+            looked_up = look_up_names(named, self.workspace, self.intents)
+        attached = attach_mentions(
+            named, self.workspace, cap, command.images, also, looked_up=looked_up or {}
+        )
         again_cap = fragment_cap(can.context_window, most=REATTACH_CAP, share=6)
         shown = {seen.path for seen in attached.files}
         again = reattach_changed_files(state, self.workspace, again_cap, shown, own=not bare)

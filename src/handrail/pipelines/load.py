@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from handrail.config.places import Places
+from handrail.config.settings import Settings
 from handrail.engine.pipeline import Catalogue, Pipeline, Stage
 from handrail.pipelines import chat, init_notes, plan
 from handrail.pipelines.chat import CHAT
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
 AGENT = Pipeline("agent", stages=(Stage("work", "work"),))
 
 
-def _build() -> Pipeline:
-    from handrail.pipelines.build.pipeline import BUILD
+def _build(candidates: int = 1) -> Pipeline:
+    from handrail.pipelines.build.pipeline import build_pipeline
 
-    return BUILD
+    return build_pipeline(candidates)
 
 
 def _tasks() -> Pipeline:
@@ -72,6 +74,13 @@ BUILT_IN_PIPELINES = Catalogue(
         "follow_skips": plan.follow_skips,
     },
 )
+
+
+def with_settings(catalogue: Catalogue, settings: Settings) -> Catalogue:
+    """The catalogue with pipelines as the user has set them."""
+    candidates = settings.build.candidates
+    return catalogue._replace(loaded={**catalogue.loaded, "build": partial(_build, candidates)})
+
 
 Trust = Literal["own", "trusted", "untrusted", "changed"]
 WhyUnreachable = Callable[[str], str]  # why a model, named in full, cannot be used; empty where it can

@@ -8,7 +8,16 @@ from msgspec.structs import replace
 
 from handrail.protocol.ids import new_id
 from handrail.protocol.plan import Plan
-from handrail.protocol.values import AttachedImage, LabelName, Mode, Role, SessionStatus, Tagged, TaskFilter
+from handrail.protocol.values import (
+    AttachedImage,
+    ChecklistItem,
+    LabelName,
+    Mode,
+    Role,
+    SessionStatus,
+    Tagged,
+    TaskFilter,
+)
 
 MAX_COMMAND_CHARS = 16_000
 MAX_COMMANDS = 50
@@ -42,6 +51,8 @@ class SendMessage(Tagged, tag="send_message"):
     """
     output_schema: dict[str, Any] | None = None
     """The JSON Schema that the turn's last answer has to fit."""
+    item: ChecklistItem | None = None
+    """The item of a checklist that a build is for; it is ticked with the verified files."""
     resume: Literal["", "retry", "continue"] = ""
     """Repeat the last request, without this text; or accept what was recovered of its answer, and go on."""
 

@@ -277,6 +277,19 @@ class StructuredAnswer(Value):
     next_steps: tuple[NextStep, ...] = ()
 
 
+class ChecklistItem(Value):
+    """An item of a checklist in Markdown, as the file had it when its build began."""
+
+    path: str
+    number: int
+    """From 1, in the order of the file; it may move while others edit the file."""
+    text: str
+    phase: str = ""
+    """The heading above it."""
+    part_of: str = ""
+    """The text of the item that it belongs to."""
+
+
 class RouteOption(Value):
     id: str
     title: str

@@ -28,7 +28,7 @@ from handrail.protocol.events.runs import (
 )
 from handrail.protocol.events.session import SessionCopied
 from handrail.protocol.events.tools import BatchStarted, CallStatus, HookSpoke, ToolFinished, ToolStarted
-from handrail.protocol.values import ToolKind, Usage
+from handrail.protocol.values import ChecklistItem, ToolKind, Usage
 from handrail.sessions.projections import RouteState
 
 MAX_SUMMARIES = 5
@@ -88,6 +88,7 @@ class RunState(Struct):
     sha256: str = ""
     """Hash of the files that define the pipeline; empty: it is built in."""
     question: str = ""
+    item: ChecklistItem | None = None
     conversational: bool = False
     reads_only: bool = False
     skips: tuple[str, ...] = ()
@@ -259,6 +260,7 @@ class Runs(Struct):
                     pipeline=event.pipeline,
                     sha256=event.sha256,
                     question=event.question,
+                    item=event.item,
                     conversational=event.conversational,
                     reads_only=event.reads_only,
                     skips=event.skips,

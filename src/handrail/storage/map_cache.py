@@ -58,6 +58,9 @@ class Published(NamedTuple):
 
 NOTHING_PUBLISHED = Published()
 BEST_QUERY = "SELECT path, score, outline, near FROM ranked ORDER BY score DESC LIMIT ?"
+SYMBOLS_QUERY = """
+SELECT path, data FROM ranked JOIN files USING (path) JOIN symbols USING (hash) ORDER BY score DESC LIMIT ?
+"""
 NEAR_QUERY = """
 SELECT other.path, other.score, other.outline, other.near, sum(each.value) AS weight
 FROM ranked AS played, json_each(played.near) AS each, ranked AS other
@@ -71,9 +74,7 @@ def read_published(file: Path, most: int, played: Sequence[str]) -> Published:
     if not file.exists():
         return NOTHING_PUBLISHED
     try:
-        # Read-only: a turn does not do the builder's work, such as recovery or a checkpoint.
-        uri = f"file:{quote(str(file))}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=READ_SECONDS, isolation_level=None)) as found:
+        with _read_only(file) as found:
             if found.execute("PRAGMA user_version").fetchone()[0] != VERSION:
                 return NOTHING_PUBLISHED
             found.execute("BEGIN")
@@ -85,6 +86,25 @@ def read_published(file: Path, most: int, played: Sequence[str]) -> Published:
             )
     except (sqlite3.Error, UnicodeError):
         return NOTHING_PUBLISHED
+
+
+def _read_only(file: Path) -> "closing[sqlite3.Connection]":
+    # A turn does not do the builder's work, such as recovery or a checkpoint.
+    uri = f"file:{quote(str(file))}?mode=ro"
+    return closing(sqlite3.connect(uri, uri=True, timeout=READ_SECONDS, isolation_level=None))
+
+
+def read_packed_symbols(file: Path, most: int) -> list[tuple[str, bytes]]:
+    """The packed symbols of the files with the highest rank; nothing if the cache cannot be read now."""
+    if not file.exists():
+        return []
+    try:
+        with _read_only(file) as found:
+            if found.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+                return []
+            return list(found.execute(SYMBOLS_QUERY, (most,)))
+    except (sqlite3.Error, UnicodeError):
+        return []
 
 
 class CacheBroken(Exception):

@@ -1,6 +1,6 @@
 """Verify files that are only proposed: in a scratch copy, compared with the results from before the task."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
@@ -72,8 +72,6 @@ class ProposalChecks:
     @asynccontextmanager
     async def tree(self, files: Sequence[ProposedFile]) -> AsyncIterator[Tree]:
         """A copy of the workspace with these files; raises NoCopy, and PathProblem for a changed base."""
-        if reason := no_copy_reason((await self._machine.sandbox.protection()).name):
-            raise NoCopy(reason)
         contents = {each.path: self._content(each) for each in files}
         try:
             async with copied_tree(self._copies, Base(BEFORE, contents)) as tree:
@@ -83,26 +81,50 @@ class ProposalChecks:
         except StorageProblem as problem:
             raise NoCopy(f"there is no copy of the workspace: {problem}") from problem
 
+    async def why_in_workspace(self) -> str:
+        """Why proposed files are checked in the workspace itself, to be shown; empty: in a copy."""
+        if self._settings.build.verify_in == "workspace":
+            return "checked in the workspace itself, because build.verify_in says so."
+        return no_copy_reason((await self._machine.sandbox.protection()).name)
+
     async def verify(
         self, files: Sequence[ProposedFile], before: Sequence[CheckResult], progress: Progress
     ) -> Verdict:
-        """What the checks say about the workspace with these files.
+        """What the checks say about the workspace with these files, in a copy.
 
         `before` are the results without them. A check that the files would remove runs all the same.
         """
-        notes = (await self._confinement(),)
-        workspace = self._machine.workspace
-        index = await run_sync(partial(snapshot, workspace.root))
         async with self.tree(files) as tree:
-            checks = await run_sync(partial(self._find, tree, index.files))
-            touched = {each.path: self._old(each) for each in files}
-            own = own_checks(Base(BEFORE, touched), index) if files else []
-            own = [each for each in own if each.name not in self._settings.checks.skip]
-            run = Verification(CheckRunner(self._machine, index), tree, checks, own, notes=notes)
-            run = run._replace(localises=self._settings.checks.localise)
-            begun = await run_sync(partial(snapshot, tree.root, rules_of=workspace.root))
-            verdict = await run.run(progress)
-            written = await run_sync(_written, tree, workspace.root, begun)
+            return await self._verify(tree, {each.path: self._old(each) for each in files}, before, progress)
+
+    async def verify_workspace(
+        self,
+        touched: Mapping[str, FileBefore | None],
+        before: Sequence[CheckResult],
+        progress: Progress,
+    ) -> Verdict:
+        """What the checks say about the workspace as it is; `touched`: what these files were before."""
+        root = self._machine.workspace.root
+        return await self._verify(Tree(root, root), touched, before, progress)
+
+    async def _verify(
+        self,
+        tree: Tree,
+        touched: Mapping[str, FileBefore | None],
+        before: Sequence[CheckResult],
+        progress: Progress,
+    ) -> Verdict:
+        notes = (await self._confinement(),)
+        index = await run_sync(partial(snapshot, self._machine.workspace.root))
+        checks = await run_sync(partial(self._find, tree, index.files))
+        own = own_checks(Base(BEFORE, dict(touched)), index) if touched else []
+        own = [each for each in own if each.name not in self._settings.checks.skip]
+        run = Verification(CheckRunner(self._machine, index), tree, checks, own, notes=notes)
+        run = run._replace(localises=self._settings.checks.localise)
+        root = self._machine.workspace.root
+        begun = await run_sync(partial(snapshot, tree.root, rules_of=root))
+        verdict = await run.run(progress)
+        written = await run_sync(_written, tree, root, begun)
         known = {result.name: result for result in before}
         results = tuple(
             result if result.kind in OWN_KINDS else compare(result, known.get(result.name))

@@ -12,8 +12,8 @@ from tests.engine.conversation import Conversation, conversation
 from tests.tools.sandbox.machine import working
 from tests.verification.projects import write
 
-COPIES = working()[0].name == "bubblewrap"
-"""Whether there can be scratch copies here; without them every build fails before it begins."""
+COPIES = bool(working())
+"""Whether checks can be confined here; where they cannot, every build fails before it begins."""
 WRONG = "def double(number):\n    return number + 1\n\n\ndef half(number):\n    return number // 2\n"
 RIGHT = WRONG.replace("number + 1", "number * 2")
 TESTS = """\
@@ -72,6 +72,33 @@ def script(
     answers.append({"when": "Output of read", "text": json.dumps(audit)})
     answers.append({"when": "Output of survey", "text": json.dumps(plan)})
     return answers
+
+
+ITEM_CHECKS = """\
+[checks]
+detect = false
+skip = ["consistency"]
+[[checks.commands]]
+name = "tests"
+run = "test ! -e four.py || exit 127; ! grep -q WRONG *.py"
+"""
+
+
+def item_script(
+    task: str, *rounds: Sequence[Mapping[str, Any]], plan: Mapping[str, Any] = PLAN
+) -> list[dict[str, Any]]:
+    """What the model answers to one item: changes round by round, an approved audit, a plan."""
+    targets = [each["path"] for each in rounds[0]] if rounds else ["a.py"]
+    steps: list[dict[str, Any]] = [{"kind": "create-file", "description": task, "targets": targets}]
+    asked: list[tuple[str, Any]] = [
+        (f'{task}\n\nOutput of brief:\n{{"round": {number},', {"changes": list(each)})
+        for number, each in enumerate(rounds, 1)
+    ]
+    asked += [
+        (f"{task}\n\nOutput of plan", APPROVED),
+        (f"{task}\n\nOutput of survey", {**plan, "steps": steps}),
+    ]
+    return [{"when": when, "text": json.dumps(answer)} for when, answer in asked]
 
 
 class Build:

@@ -166,6 +166,53 @@ async def test_risky_plan_waits_for_the_user_and_conditions_of_the_audit_reach_t
             assert "Keep the signature of double." in last.text
 
 
+CANDIDATES = """\
+[checks]
+detect = false
+skip = ["consistency"]
+[[checks.commands]]
+name = "half"
+run = "grep -q 'number // 2' calc.py"
+[[checks.commands]]
+name = "double"
+run = "grep -q 'number \\\\* 2' calc.py || grep -q 'number + 1' calc.py"
+[build]
+candidates = 3
+"""
+
+
+@pytest.mark.promise("BUILD-10")
+async def test_candidates_start_from_the_same_files_and_the_first_that_passes_is_kept(tmp_path: Path) -> None:
+    # Each edits the untouched file: an edit on top of an earlier candidate would not be found.
+    rounds = [[replaced("number + 1", f"number + {each}")] for each in (5, 6)]
+    write(tmp_path, PROJECT)
+    async with conversation(
+        tmp_path, script(*rounds, [FIX]), mode="edit", answerable=False, settings=CANDIDATES
+    ) as talk:
+        result = await build_task(talk.app, TASK)
+        assert result.state == COMPLETE
+        if COPIES:
+            assert (result.candidates, result.corrections) == (3, 0)
+            asked = [each for each in talk.requests if each.temperature is not None]
+            assert [each.temperature for each in asked] == [0.3, 0.6]
+            shown = asked[-1].messages[-1]
+            assert isinstance(shown, UserTurn)
+            assert "Your last answer" not in shown.text
+            assert result.tokens == 15 * 5  # a plan, an audit and three candidates
+            assert (tmp_path / "calc.py").read_text() == RIGHT
+
+
+@pytest.mark.promise("BUILD-10")
+async def test_best_candidate_is_corrected_where_none_passes(tmp_path: Path) -> None:
+    two_wrong = [replaced("number + 1", "number + 5"), WORSE]
+    one_wrong = [replaced("number + 1", "number + 6")]
+    third = [replaced("number + 1", "number + 7"), WORSE]
+    correction = [replaced("number + 6", "number * 2")]
+    done = await build(tmp_path, script(two_wrong, one_wrong, third, correction), settings=CANDIDATES)
+    assert done.state == COMPLETE
+    assert done.text("calc.py") == (RIGHT if COPIES else WRONG)
+
+
 async def test_failure_that_was_there_before_need_not_be_fixed_by_another_task(tmp_path: Path) -> None:
     rounding = replaced("number // 2", "int(number // 2)")
     plan = {**PLAN, "objective": "half returns a plain number"}

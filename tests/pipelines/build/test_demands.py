@@ -105,18 +105,17 @@ def test_code_that_only_looks_right_is_named(tmp_path: Path, path: str, text: st
     old = {"calc.py": "", "web/a.ts": "", "web/a.js": "", "helpers.py": HELPER}
     workspace = Workspace(write(tmp_path, {**old, "tests/test_x.py": "from helpers import same\n"}))
     files = [ProposedFile(path, text, sha256(old[path].encode()).hexdigest())]
-    found = list(find_evasions(workspace, "Fix it; use `# fmt: off` if you must.", files))
+    found = list(find_evasions(workspace, "Fix it; use `# fmt: off` if you must.", files, old))
     assert (words in " ".join(found)) if words else not found
 
 
 def test_silencing_comment_that_was_there_or_is_asked_for_is_allowed(tmp_path: Path) -> None:
     workspace = Workspace(write(tmp_path, {"calc.py": "x = 1  # type: ignore\n"}))
     base = sha256(b"x = 1  # type: ignore\n").hexdigest()
-    assert not list(
-        find_evasions(workspace, "Fix it.", [ProposedFile("calc.py", "x = 2  # type: ignore\n", base)])
-    )
+    old, changed = {"calc.py": "x = 1  # type: ignore\n"}, "x = 2  # type: ignore\n"
+    assert not list(find_evasions(workspace, "Fix it.", [ProposedFile("calc.py", changed, base)], old))
     asked = [ProposedFile("a.py", "import os  # noqa\n")]
-    assert not list(find_evasions(workspace, "Add a.py with a noqa for os.", asked))
+    assert not list(find_evasions(workspace, "Add a.py with a noqa for os.", asked, {}))
 
 
 @pytest.mark.promise("BUILD-3")

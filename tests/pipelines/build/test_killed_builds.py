@@ -35,10 +35,15 @@ SCRIPT = script(
 
 
 @pytest.mark.promise("BUILD-3")
-async def test_killed_build_leaves_the_old_tree_or_the_verified_one(tmp_path: Path, home: Path) -> None:
+@pytest.mark.promise("BUILD-11")
+@pytest.mark.parametrize("where", ["copy", "workspace"])
+async def test_killed_build_leaves_the_old_tree_or_the_verified_one(
+    tmp_path: Path, home: Path, where: str
+) -> None:
+    settings = f'{SETTINGS}[build]\nverify_in = "{where}"\n'
     workspace = write(tmp_path / "work", {"calc.py": WRONG})
     commits = Commits(tmp_path / "commits", home, workspace)
-    async with conversation(workspace, SCRIPT, mode="edit", settings=SETTINGS, answerable=False) as talk:
+    async with conversation(workspace, SCRIPT, mode="edit", settings=settings, answerable=False) as talk:
         with commits.watching(talk.app):
             await talk.send(SendMessage(text=TASK, route="build"))
             await talk.until(TurnFinished)
@@ -48,7 +53,7 @@ async def test_killed_build_leaves_the_old_tree_or_the_verified_one(tmp_path: Pa
     for number in commits.restored():
         if number % 4 and number < commits.count - APPLYING:
             continue  # before the workspace is touched, a few are enough
-        async with conversation(workspace, SCRIPT, session=session_id, settings=SETTINGS) as talk:
+        async with conversation(workspace, SCRIPT, session=session_id, settings=settings) as talk:
             await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
             tree = {path.name: path.read_text() for path in workspace.iterdir()}
             old, new = {"calc.py": WRONG}, {"calc.py": RIGHT, "more.py": "MORE = 1\n"}

@@ -5,6 +5,7 @@ import os
 import re
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
@@ -114,6 +115,11 @@ MAX_DEFINITIONS, MAX_NAMES, SHORTEST_NAME, LONGEST_NAME = 400, 500, 3, 80
 PLAIN = re.compile(r"[\w$]+[?!=]?")
 
 
+DEFINES = ("definition", "declaration", "_item", "_spec", "_specifier", "signature", "assignment", "method")
+"""How the types of nodes end that are a whole definition."""
+WRAPPERS = ("decorated_definition", "export_statement")
+
+
 class Definition(NamedTuple):
     name: str
     line: int
@@ -152,6 +158,30 @@ def read_symbols(data: bytes, language: Language) -> Symbols:
     names.subtract(data[node.start_byte : node.end_byte] for node in defined)
     used = (_plain_name(name) for name, count in names.most_common(MAX_NAMES) if count > 0)
     return Symbols(definitions, tuple(name for name in used if len(name) >= SHORTEST_NAME))
+
+
+def definition_texts(data: bytes, language: Language, name: str, owner: str) -> Iterator[tuple[int, str]]:
+    """Each definition of a name in a file: its first line's number, and its text as it is written.
+
+    With an owner, only those right inside a class of that name.
+    """
+    defined = read_symbols(data, language).definitions
+    places = {each.line for each in defined if each.name == name and owner in ("", each.owner)}
+    if not places:
+        return
+    from tree_sitter import QueryCursor
+
+    parser, query = _grammar(language)
+    found = QueryCursor(query).captures(parser.parse(data).root_node)
+    for node in found.get("c", []) + found.get("f", []):
+        if node.start_point[0] + 1 in places and data[node.start_byte : node.end_byte] == name.encode():
+            whole = node
+            while whole.parent is not None and not whole.type.endswith(DEFINES):
+                whole = whole.parent
+            above = whole.parent
+            whole = above if above is not None and above.type in WRAPPERS else whole
+            start = data.rfind(b"\n", 0, whole.start_byte) + 1
+            yield whole.start_point[0] + 1, data[start : whole.end_byte].decode(errors="replace")
 
 
 @cache

@@ -223,7 +223,7 @@ class Runner:
             raise
         except HandrailError as error:
             problem = str(error)
-        message = MessageBuilder(self.workspace, self.factory.map, model).build(
+        message = MessageBuilder(self.workspace, self.factory.map, model, self.factory.intents).build(
             command,
             state,
             turn_id,
@@ -231,6 +231,7 @@ class Runner:
             run_id=run_id,
             told=resumed.told if resumed and resumed.run else route.told,
             pictures=not run_id,
+            looked_up=await self.factory.look_up(command),
         )
         message = message.with_note(route.note)
         schema = command.output_schema

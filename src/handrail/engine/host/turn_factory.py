@@ -6,7 +6,7 @@ from contextlib import aclosing
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from anyio import CancelScope
+from anyio import CancelScope, to_thread
 from msgspec.structs import replace
 
 from handrail.config.settings import Hook, Settings
@@ -28,6 +28,7 @@ from handrail.engine.router.word_rules import match_rules
 from handrail.engine.user_input import MessageBuilder, turn_words
 from handrail.models.model import Deadlines, Model, Request, UserTurn
 from handrail.models.prices import cost
+from handrail.protocol.commands import SendMessage
 from handrail.protocol.values import AUTO_ROUTE, Role, Usage
 from handrail.sessions.session import Session
 from handrail.sessions.session_state import CompactionCut, SessionState
@@ -39,6 +40,7 @@ from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 
 if TYPE_CHECKING:
+    from handrail.context.mentions import LookedUp
     from handrail.tasks.task_list import TaskList
     from handrail.tools.gate.approval import Asker
     from handrail.tools.gate.gate import Gate
@@ -100,6 +102,16 @@ class TurnFactory:
     async def model(self, session: Session) -> Model:
         return (await self._pool.models(session))[0]
 
+    async def look_up(self, message: SendMessage) -> "dict[str, LookedUp]":
+        """Mentions of a message that are no paths, with what they stand for."""
+        if "@" not in message.text or message.suggested:
+            return {}
+        from handrail.engine.mention_lookup import look_up, look_up_names
+
+        if message.item:  # the words of a file: they fetch nothing
+            return await to_thread.run_sync(look_up_names, message.text, self._workspace, self.intents)
+        return await look_up(message.text, self._workspace, self.intents, self._checks)
+
     async def context(self, session: Session, scope: CancelScope) -> TurnContext:
         """What the session's turn works with; `scope` is cancelled when the user cancels the turn."""
         models = await self._pool.models(session)
@@ -128,7 +140,7 @@ class TurnFactory:
             workspace=self._workspace,
             catalogue=self.catalogue,
             router=self.router,
-            messages=MessageBuilder(self._workspace, self.map, models[0]),
+            messages=MessageBuilder(self._workspace, self.map, models[0], self.intents),
             intents=self.intents,
             main=main,
             fast=main._replace(

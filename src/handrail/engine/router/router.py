@@ -29,6 +29,7 @@ from handrail.protocol.values import (
     CONTINUE_INPUT,
     FOLLOW_ROUTE,
     PLAN_ROUTE,
+    ChecklistItem,
     Mode,
     RouterDecision,
 )
@@ -144,6 +145,7 @@ class Router(NamedTuple):
             skips=skips,
             continues=self.continues_in(state, pipeline),
             kept=kept_before(log, pipeline),
+            item=message.item if isinstance(message, SendMessage) else None,
         )
         return [route.routed, *run] if route.routed else run
 
@@ -236,6 +238,7 @@ def run_events(
     kept: Mapping[str, Any] = MappingProxyType({}),
     skips: tuple[str, ...] = (),
     continues: bool = False,
+    item: ChecklistItem | None = None,
 ) -> list[Event]:
     """The events that start a run, to be committed with its turn; `kept`: values of earlier runs."""
     run_id, conversational = new_id("run"), pipeline.conversational(skips)
@@ -250,6 +253,7 @@ def run_events(
         continues=continues,
         sha256=pipeline.sha256,
         kept=dict(kept),
+        item=item,
     )
     first = pipeline.first(skips)
     return [started, stage_started(run_id, pipeline, first, first.prompt, skips)]

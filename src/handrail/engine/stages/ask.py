@@ -7,7 +7,7 @@ from handrail.context.token_budget import fragment_cap, output_tokens
 from handrail.engine.context import StageResult, TurnContext
 from handrail.engine.model_requests import ModelChain, ask_model
 from handrail.engine.pipeline import Outputs, Stage
-from handrail.engine.run_record import stage_input
+from handrail.engine.run_record import sampling_temperature, stage_input
 from handrail.engine.turn_end import Ending
 from handrail.models.model import AssistantTurn, Message, Model, Request, UserTurn
 from handrail.models.reading.json_reader import parse_answer
@@ -60,6 +60,7 @@ async def _ask(
             messages=(UserTurn(context.secrets.hide(text)), *retries),
             output_schema=schema if model.capabilities.schema_output else None,
             max_output_tokens=output_tokens(window, stage.max_output),
+            temperature=sampling_temperature(stage, outputs),
             deadlines=context.deadlines,
         )
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from anyio.lowlevel import checkpoint
 
+from handrail.context.mentions import mentioned_names
 from handrail.context.token_budget import fragment_cap
 from handrail.engine.context import StageResult, TurnContext
 from handrail.engine.pipeline import CallResult, Change, Outputs, Stage, definition_errors
 from handrail.engine.turn_end import OUTCOME_UNKNOWN, Ending, unfinished_call
-from handrail.engine.user_input import earlier_turns
+from handrail.engine.user_input import earlier_turns, turn_message
 from handrail.protocol.events import ToolFinished
 from handrail.protocol.values import TaskFilter, Todo, ToolCall
 from handrail.sessions.projections import PlanState
@@ -47,6 +48,7 @@ class CodeContext:
         self.feedback = tuple(state.feedback)
         self.chosen, self.said = state.chosen, state.said
         self.key = context.session.stage.stage_id
+        self.item = state.item
         self.room = fragment_cap(window, most=MAX_CHARACTERS, share=3)
         self.workspace = context.workspace
         self._checks = context.checks
@@ -57,6 +59,10 @@ class CodeContext:
         self._tools = context.tools
         self._turn_id = context.turn.turn_id
         self._made = 0
+
+    @property
+    def attached(self) -> str:
+        return turn_message(self._session).attached if mentioned_names(self.question) else ""
 
     @property
     def earlier(self) -> str:

@@ -14,6 +14,8 @@ class Entry(NamedTuple):
 COMMANDS = {
     "run": Entry("run", 'run "TASK"', "do one task and exit; never asks"),
     "build": Entry("build", 'build "TASK"', "do it in a copy; kept only if the checks agree"),
+    "do": Entry("do", "do FILE", "build the open items of a checklist, one by one"),
+    "status": Entry("status", "status", "what was built, what failed, what is open"),
     "sessions": Entry("sessions", "sessions", "list sessions; rename, label, archive, delete one"),
     "resume": Entry("conversation", "resume [ID]", "continue a session; default: the last"),
     "fork": Entry("sessions", "fork ID", "a new session that starts as a copy"),

@@ -107,6 +107,19 @@ def confirm(question: str, *, default: bool = False, err: bool = False) -> bool:
     return click.confirm(clean(question), default=default, err=err)
 
 
+def choose(question: str, choices: Sequence[str], default: str) -> str:
+    """Ask on stderr for one of these words; its beginning is enough. Raises click.Abort for Ctrl-C."""
+
+    def chosen(typed: str) -> str:
+        found = [each for each in choices if typed and each.startswith(typed.strip().lower())]
+        if len(found) != 1:
+            raise click.BadParameter(f"answer {', '.join(choices[:-1])} or {choices[-1]}")
+        return found[0]
+
+    answer: str = click.prompt(clean(question), default=default, value_proc=chosen, err=True)
+    return answer
+
+
 def print_lines(rows: Iterable[Line], *, colour: bool, file: IO[str] | None = None) -> None:
     """Write lines to stdout, or to the file, each at once."""
     for row in rows:

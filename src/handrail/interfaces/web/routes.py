@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route
 
 from handrail.app.app import App
 from handrail.app.changes import PastChange
-from handrail.app.files import find_files
+from handrail.app.mentions import complete_mention
 from handrail.app.models import SmallModel
 from handrail.app.sessions import chosen_route, conversation_start, stage_names
 from handrail.interfaces.cli.render.styles import one_line
@@ -219,13 +219,11 @@ async def earlier(call: PageCall) -> Response:
 
 
 async def complete(call: PageCall) -> Response:
-    """Completions of a mention: agents and paths."""
+    """Completions of a mention: agents, paths, names and symbols."""
     typed = call.request.query_params.get("q", "")[:1000]
     first = call.request.query_params.get("first") == "1"
-    names = dict.fromkeys(call.app.agents.names()) if first else {}
-    rows = [{"text": name, "note": "agent"} for name in names if name.startswith(typed)]
-    rows += [{"text": path, "note": ""} for path in await call.app.query(lambda app: find_files(app, typed))]
-    return JSONResponse(rows[:MAX_COMPLETIONS])
+    found = await call.app.query(lambda app: complete_mention(app, typed, first=first))
+    return JSONResponse([each._asdict() for each in found[:MAX_COMPLETIONS]])
 
 
 async def feed(call: PageCall) -> Response:

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from handrail.protocol.errors import PathProblem
 from handrail.verification.localise.line_kinds import line_kinds
@@ -27,12 +27,17 @@ SOURCES = (".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
 MAX_READ = 5_000
 
 
-def find_evasions(workspace: Workspace, task: str, files: Sequence[ProposedFile]) -> Iterator[str]:
-    """What is wrong with the files, in words. The task's own words open a file, as they do for tests."""
+def find_evasions(
+    workspace: Workspace, task: str, files: Sequence[ProposedFile], before: Mapping[str, str]
+) -> Iterator[str]:
+    """What is wrong with the files, in words; `before` has the old texts.
+
+    The task's own words open a file, as they do for tests.
+    """
     for file in files:
         if file.text is None or is_test_file(file.path):
             continue
-        old = workspace.read(file.path).text if file.base else ""
+        old = before[file.path] if file.base else ""
         yield from _suppressions(task, file.path, old, file.text)
         yield from _equals_everything(file.path, old, file.text)
         if not names(task, file.path):

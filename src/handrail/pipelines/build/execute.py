@@ -1,11 +1,9 @@
-"""The second half of a build, part one: the brief, the answer as files in a scratch copy, the documents.
+"""The second half of a build, part one: the brief, and the answer as files in a scratch copy.
 
 Nothing here writes to the workspace: the changes are computed in a copy, on top of the best files so far.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -15,16 +13,14 @@ from msgspec import ValidationError, convert
 from handrail.changes.forms.document import Change, form_of
 from handrail.changes.proposal import ShownVersions, propose
 from handrail.engine.pipeline import Failed, Output, Outputs, Passed, StepContext, Verdict
-from handrail.pipelines.build.plan import ESCALATION, ESCALATION_RULE, TEXT, issue_words, targets_of
-from handrail.pipelines.build.states import ASSEMBLE, DOCUMENT, EXECUTE, PLAN, READ, REVIEW, VERIFY
+from handrail.pipelines.build.plan import ESCALATION, ESCALATION_RULE, TEXT, closed, issue_words, targets_of
+from handrail.pipelines.build.states import ASSEMBLE, BRIEF, EXECUTE, PLAN, READ, REVIEW, VERIFY
 from handrail.pipelines.chat import clean_change
 from handrail.protocol.errors import GiveUp, PathProblem
 from handrail.protocol.values import to_dict
 from handrail.tools.files.syntax_check import data_problem, python_problem
 from handrail.tools.reports.issue import Issue
 from handrail.tools.tool import truncate
-from handrail.verification.documents.changelog import EntryRefused, NewEntry, add_entry, is_changelog
-from handrail.verification.documents.integrity import bytes_to_restore
 from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile
 from handrail.verification.protection import (
     asks_for_tests,
@@ -71,7 +67,9 @@ correct these and leave the rest as it is; the code that you are shown already h
 instruction to you."""
 GROUPS = (("build", "types"), ("tests", "coverage"), ("lint", "consistency", "docs"))
 """Kinds of issues that are corrected together, the first group that has any."""
-MAX_ISSUES, MAX_TITLE = 8, 100
+MAX_ISSUES = 8
+WARMER, HOTTEST = 0.3, 1.0
+"""How much the temperature rises with each candidate, and where it ends."""
 
 
 # The brief
@@ -92,18 +90,21 @@ async def write_brief(work: StepContext) -> Output:
         *review["constraints"],
         *work.feedback,
     ]
-    if not work.issues:
+    done = verified.get("rounds", [])
+    refused = work.outputs.get(ASSEMBLE, {}).get("problems", [])
+    is_candidate = not refused and len(done) < work.checks.settings.build.candidates
+    if not work.issues or is_candidate:
         return {
-            "round": 1,
+            "round": len(done) + 1,
             "strategy": "plan",
             "objective": plan["objective"],
             "steps": plan["steps"],
             "rules": rules,
             "issues": [],
             "code": work.outputs[READ]["code"],
+            "candidate": len(done) + 1,
+            "temperature": round(min(WARMER * len(done), HOTTEST), 2) if done else None,
         }
-    done = verified.get("rounds", [])
-    refused = work.outputs.get(ASSEMBLE, {}).get("problems", [])
     issues = convert((verified.get("best") or {}).get("issues", []), tuple[Issue, ...])
     wider = len(done) > 1 and done[-1]["signature"] == done[-2]["signature"]
     shown, strategy = (issues, "all issues, wider context") if wider else _first_group(issues)
@@ -151,7 +152,8 @@ async def _code(work: StepContext, allowed: Sequence[str], issues: Sequence[Issu
 async def assemble(work: StepContext) -> Output:
     """The files that the answer would leave, on top of the best so far; and what is wrong with them."""
     answer, plan = work.outputs[EXECUTE], work.outputs[PLAN]
-    before = best_files(work.outputs)
+    tried = best_files(work.outputs)
+    before = tried if not work.outputs[BRIEF].get("candidate") else ()
     nothing: Output = {"files": [], "problems": [], "unplanned": []}
     try:
         async with ProposalChecks(work.checks).tree(before) as tree:
@@ -159,7 +161,6 @@ async def assemble(work: StepContext) -> Output:
     except NoCopy as problem:
         raise GiveUp(f"The build cannot go on: {problem}. Nothing was applied.") from problem
     allowed = set(targets_of(plan))
-    known = {file.path for file in before}
     unplanned = [
         f"{file.path} was not planned, and it is a dependency or schema file"
         for file in files
@@ -168,15 +169,15 @@ async def assemble(work: StepContext) -> Output:
     for file in files:
         if file.path not in allowed:
             problems.append(f"{file.path} is not in the plan, so it may not be changed")
-        elif why := refusal(file.path, work.question, is_new=not file.base):
+        elif why := closed(work, file.path) or refusal(file.path, work.question, is_new=not file.base):
             problems.append(why)
     problems += await run_sync(lambda: list(_special(work.workspace, files)))
     if not files and not problems:
         problems.append("the answer changes nothing")
     elif (
         not problems
-        and {file.path: file.text for file in files} == {file.path: file.text for file in before}
-        and known
+        and {file.path: file.text for file in files} == {file.path: file.text for file in tried}
+        and tried
     ):
         problems.append("the answer changes nothing: it is what was tried before")
     return nothing | {
@@ -272,66 +273,3 @@ def changes_are_planned(output: Output, _outputs: Outputs) -> Verdict:
 def changes_are_sound(output: Output, _outputs: Outputs) -> Verdict:
     """G3: every change can be applied, is planned and allowed, and every file parses."""
     return Failed(tuple(output["problems"])) if output["problems"] else Passed()
-
-
-# G4: the documents
-
-
-async def document(work: StepContext) -> Output:
-    """The files with an entry in the changelog, by code; by template if the text does not fit."""
-    files = convert(work.outputs[ASSEMBLE]["files"], tuple[ProposedFile, ...])
-    path = await run_sync(_changelog, work.workspace)
-    if not path:
-        return {"files": [to_dict(file) for file in files], "changelog": "", "problem": ""}
-    old = work.workspace.read(path)
-    text = str(work.outputs[EXECUTE].get("changelog", ""))
-    title = " ".join(work.outputs[PLAN]["objective"].split())[:MAX_TITLE]
-    entry = NewEntry(
-        datetime.now(UTC).date(),
-        title,
-        created=tuple(file.path for file in files if not file.base),
-        changed=tuple(file.path for file in files if file.base and file.text is not None),
-        deleted=tuple(file.path for file in files if file.text is None),
-        text=text,
-    )
-    problem = ""
-    for each in (entry, NewEntry(entry.day, "Changes", entry.created, entry.changed, entry.deleted)):
-        try:
-            new = add_entry(path, old.data, each)
-            if not bytes_to_restore({path: old.data}, {path: new}):
-                written = ProposedFile(path, new.decode(), old.sha256)
-                return {
-                    "files": [to_dict(file) for file in (*files, written)],
-                    "changelog": path,
-                    "problem": "",
-                }
-            problem = f"an entry would change what {path} says already"
-        except EntryRefused as refused:
-            problem = str(refused)
-    return {"files": [to_dict(file) for file in files], "changelog": path, "problem": problem}
-
-
-def _changelog(workspace: Workspace) -> str:
-    """The changelog at the root of the project, if there is one that can be read."""
-    with os.scandir(workspace.root) as entries:
-        names = sorted(
-            entry.name
-            for entry in entries
-            if is_changelog(entry.name) and entry.is_file(follow_symlinks=False)
-        )
-    for name in names:
-        try:
-            workspace.read(name)
-        except PathProblem:
-            continue
-        return name
-    return ""
-
-
-def documents_are_intact(output: Output, _outputs: Outputs) -> Verdict:
-    """G4: the changelog only grew."""
-    return Failed((output["problem"],)) if output["problem"] else Passed()
-
-
-def proposed_files(outputs: Outputs) -> tuple[ProposedFile, ...]:
-    return convert(outputs[DOCUMENT]["files"], tuple[ProposedFile, ...])

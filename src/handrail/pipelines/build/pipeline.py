@@ -1,7 +1,7 @@
 """The pipeline of a build: stages, gates G1 to G5, repairs. Its states are in `states.py`."""
 
 from handrail.engine.pipeline import Functions, Gate, Option, Pause, Pipeline, Repair, Stage
-from handrail.pipelines.build import execute, plan, small_model, verify
+from handrail.pipelines.build import documents, execute, plan, small_model, verify
 from handrail.pipelines.build.states import (
     APPLY,
     ASSEMBLE,
@@ -26,10 +26,9 @@ FUNCTIONS = Functions(
         "G2_audit": plan.audit_accepts,
         "plan_is_harmless": plan.plan_is_harmless,
         "answer_needs_no_decision": plan.does_not_escalate,
-        "has_copy": plan.has_copy,
         "changes_are_planned": execute.changes_are_planned,
         "G3_execution": execute.changes_are_sound,
-        "G4_documents": execute.documents_are_intact,
+        "G4_documents": documents.documents_are_intact,
         "is_verified": verify.is_verified,
         "G5_verification": verify.checks_pass,
         "is_applied": verify.is_applied,
@@ -41,7 +40,7 @@ FUNCTIONS = Functions(
         "build_review": plan.review_plan,
         "build_brief": execute.write_brief,
         "build_assemble": execute.assemble,
-        "build_document": execute.document,
+        "build_document": documents.document,
         "build_verify": verify.verify,
         "build_apply": verify.apply_files,
         "build_plan_by_rules": small_model.plan_by_rules,
@@ -54,7 +53,7 @@ FUNCTIONS = Functions(
 BUILD = Pipeline(
     "build",
     stages=(
-        Stage(BASELINE, "code", step="build_baseline", gates=(Gate("has_copy"),)),
+        Stage(BASELINE, "code", step="build_baseline"),
         Stage(SURVEY, "code", step="build_survey", takes=(BASELINE,)),
         Stage(
             PLAN,
@@ -90,12 +89,13 @@ BUILD = Pipeline(
             schema=execute.EXECUTE_SCHEMA,
             small="build_execute_by_search",
             max_output=16_384,
+            sampled_by=BRIEF,
         ),
         Stage(
             ASSEMBLE,
             "code",
             step="build_assemble",
-            takes=(PLAN, EXECUTE, VERIFY),
+            takes=(PLAN, BRIEF, EXECUTE, VERIFY),
             gates=(
                 Gate("answer_needs_no_decision", ends="escalated"),
                 Gate("changes_are_planned", ends="escalated"),
@@ -113,13 +113,13 @@ BUILD = Pipeline(
             VERIFY,
             "code",
             step="build_verify",
-            takes=(BASELINE, ASSEMBLE, DOCUMENT, VERIFY),
+            takes=(BASELINE, BRIEF, ASSEMBLE, DOCUMENT, VERIFY),
             gates=(
                 Gate("is_verified", ends="unverified"),
                 Gate("G5_verification", "repair", ends="escalated"),
             ),
         ),
-        Stage(APPLY, "code", step="build_apply", takes=(VERIFY,), gates=(Gate("is_applied"),)),
+        Stage(APPLY, "code", step="build_apply", takes=(DOCUMENT, VERIFY), gates=(Gate("is_applied"),)),
     ),
     pauses=(
         Pause(REVIEW, says="build_plan", when="plan_is_harmless", options=(Option("Build it", "go_on"),)),
@@ -133,3 +133,9 @@ BUILD = Pipeline(
     skips="build_skips",
     functions=FUNCTIONS,
 )
+
+
+def build_pipeline(candidates: int) -> Pipeline:
+    """The pipeline with room for so many candidates before the corrections."""
+    *others, correct = BUILD.repairs
+    return BUILD._replace(repairs=(*others, correct._replace(times=CORRECTIONS + candidates - 1)))

@@ -9,7 +9,7 @@ from msgspec import convert
 from handrail.engine.pipeline import Failed, MessageFacts, Output, Outputs, Passed, StepContext, Verdict
 from handrail.pipelines.build.states import AUDIT, BASELINE, PLAN, REVIEW
 from handrail.pipelines.chat import PlanLoader, look_around
-from handrail.protocol.errors import PathProblem
+from handrail.protocol.errors import GiveUp, PathProblem
 from handrail.protocol.values import to_dict
 from handrail.tools.reports.issue import CheckResult, Issue
 from handrail.verification.proposed import NoCopy, ProposalChecks, Quiet
@@ -91,25 +91,23 @@ def skipped_stages(asked: MessageFacts) -> tuple[str, ...]:
 
 
 async def run_baseline(work: StepContext) -> Output:
-    """What the checks say before anything is changed."""
+    """What the checks say before anything is changed; and where they run."""
+    checks = ProposalChecks(work.checks)
     try:
-        verdict = await ProposalChecks(work.checks).verify((), (), Quiet())
+        in_workspace = await checks.why_in_workspace()
+        if in_workspace:
+            verdict = await checks.verify_workspace({}, (), Quiet())
+        else:
+            verdict = await checks.verify((), (), Quiet())
     except NoCopy as problem:
-        return {"status": "unverified", "checks": [], "notes": [], "no_copy": str(problem)}
-    checks = [to_dict(result) for result in verdict.checks]
+        raise GiveUp(f"The build cannot begin: {problem}. Nothing was changed.") from problem
     return {
         "status": verdict.status,
-        "checks": checks,
+        "checks": [to_dict(result) for result in verdict.checks],
         "notes": list(verdict.notes),
-        "no_copy": "",
+        "in_workspace": in_workspace,
         "written": list(verdict.written),
     }
-
-
-def has_copy(output: Output, _outputs: Outputs) -> Verdict:
-    """Whether anything can be tried: without a copy of the workspace, only the workspace itself could be."""
-    advice = "A build needs a scratch copy. Install bubblewrap, or use `handrail run --check`"
-    return Failed((f"{output['no_copy']}. {advice}",)) if output["no_copy"] else Passed()
 
 
 def baseline_of(outputs: Outputs) -> tuple[CheckResult, ...]:
@@ -132,7 +130,14 @@ async def survey(work: StepContext) -> Output:
     for path in list(dict.fromkeys(named))[:MAX_NAMED]:
         await loading.file(path, perhaps=True)
     issues = [issue_words(issue) for issue in failing[:MAX_NAMED]]
-    return {"files": found["files"], "failing_before": issues, "code": loading.parts}
+    item = {"heading": work.item.phase, "part_of": work.item.part_of} if work.item else {}
+    return {
+        "attached": work.attached,
+        "item": item,
+        "files": found["files"],
+        "failing_before": issues,
+        "code": loading.parts,
+    }
 
 
 def _exists(work: StepContext, path: str) -> bool:
@@ -211,13 +216,20 @@ async def read_targets(work: StepContext) -> Output:
     return {"code": loading.parts, "missing": loading.missing, "paths": list(loading.files)}
 
 
+def closed(work: StepContext, path: str) -> str:
+    """Why the model may not write the checklist that the task comes from; empty for other files."""
+    if work.item is None or path != work.item.path:
+        return ""
+    return f"{path} is the checklist: Handrail ticks the item itself"
+
+
 async def review_plan(work: StepContext) -> Output:
     """The audit's verdict together with what rules say about the plan."""
     plan, audit = work.outputs[PLAN], work.outputs.get(AUDIT)
     rules = [
         why
         for path in targets_of(plan)
-        if (why := refusal(path, work.question, is_new=not _exists(work, path)))
+        if (why := closed(work, path) or refusal(path, work.question, is_new=not _exists(work, path)))
     ]
     verdict = audit["verdict"] if audit else "approved"
     issues = list(audit["issues"]) if audit else []

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from msgspec import convert
 
 from handrail.changes.forms.document import Change, CreateChange, DeleteChange, Document, RewriteChange
-from handrail.pipelines.build.states import APPLY, ENDS, PLAN, REVIEW, VERIFY, State, history_of
+from handrail.pipelines.build.states import APPLY, BASELINE, ENDS, PLAN, REVIEW, VERIFY, State, history_of
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import RunFailed, RunPaused, RunRepaired, StageCompleted
 from handrail.protocol.ids import session_stream
@@ -47,6 +47,10 @@ class BuildResult(Value):
     proposed: tuple[ProposedFile, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     notes: tuple[str, ...] = ()
+    in_workspace: str = ""
+    """Why the files were tried in the workspace itself; empty: in a copy."""
+    candidates: int = 1
+    """Independent answers that were verified."""
     corrections: int = 0
     replans: int = 0
     tokens: int = 0
@@ -77,8 +81,9 @@ def build_result(log: Log, session_id: str, run_id: str = "") -> BuildResult:
 def result_of(log: Log, run: PastRun) -> BuildResult:
     events = [one.event for one in run.events]
     history = history_of(events)
-    outputs = _outputs(log, run, (PLAN, REVIEW, VERIFY, APPLY))
+    outputs = _outputs(log, run, (BASELINE, PLAN, REVIEW, VERIFY, APPLY))
     verified = outputs.get(VERIFY, {})
+    candidates = max([1, *(each.get("candidate", 0) for each in verified.get("rounds", []))])
     repairs = [event for event in events if isinstance(event, RunRepaired)]
     details = [event.detail for event in events if isinstance(event, RunFailed)]
     details += [event.text for event in events if isinstance(event, RunPaused) and history.state == "paused"]
@@ -96,7 +101,9 @@ def result_of(log: Log, run: PastRun) -> BuildResult:
         proposed=convert(proposed, tuple[ProposedFile, ...]),
         checks=convert(verified.get("checks", []), tuple[CheckResult, ...]),
         notes=tuple(verified.get("notes", [])),
-        corrections=sum(event.last == VERIFY for event in repairs),
+        in_workspace=outputs.get(BASELINE, {}).get("in_workspace", ""),
+        candidates=candidates,
+        corrections=sum(event.last == VERIFY for event in repairs) - candidates + 1,
         replans=sum(event.last != VERIFY for event in repairs),
         tokens=run.tokens,
         cost_usd=run.usd,
@@ -141,7 +148,7 @@ class BuildCounts(NamedTuple):
     escalated: int
     cancelled: int
     at_first: int
-    """Complete without a correction."""
+    """Complete without a correction or a second candidate."""
     issues: int
     """Issues that the first round of each build left."""
     corrected: int
@@ -159,7 +166,7 @@ def build_counts(log: Log) -> BuildCounts:
         if result.state not in ENDS:
             continue
         states[result.state] += 1
-        at_first += result.state == "complete" and not result.corrections
+        at_first += result.state == "complete" and not result.corrections and result.candidates == 1
         rounds = _outputs(log, run, (VERIFY,)).get(VERIFY, {}).get("rounds", [])
         if rounds:
             issues += rounds[0]["issues"]

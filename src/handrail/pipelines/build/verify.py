@@ -1,5 +1,6 @@
 """The second half of a build, part two: verification with gate G5, and applying what was verified."""
 
+import re
 from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha256
@@ -7,8 +8,9 @@ from pathlib import Path
 
 from anyio.to_thread import run_sync
 from msgspec import convert
+from msgspec.structs import replace
 
-from handrail.engine.pipeline import Change, Failed, Output, Outputs, Passed, StepContext, Verdict
+from handrail.engine.pipeline import Failed, Output, Outputs, Passed, StepContext, Verdict
 from handrail.pipelines.build.demands import (
     RESULTS,
     find_demands,
@@ -16,23 +18,34 @@ from handrail.pipelines.build.demands import (
     wanted_tests,
     written_demands,
 )
+from handrail.pipelines.build.documents import proposed_files
 from handrail.pipelines.build.evasions import find_evasions
-from handrail.pipelines.build.execute import proposed_files
+from handrail.pipelines.build.file_changes import applied, change_to, is_applied_here, tick_again
 from handrail.pipelines.build.plan import baseline_of, issue_words, written_before
-from handrail.pipelines.build.states import APPLY, ASSEMBLE, PLAN, VERIFY
+from handrail.pipelines.build.states import APPLY, ASSEMBLE, BASELINE, BRIEF, DOCUMENT, PLAN, VERIFY
 from handrail.pipelines.call_results import call_refusal
-from handrail.protocol.errors import PathProblem
-from handrail.protocol.values import HASH_DIGITS, to_dict
+from handrail.protocol.errors import GiveUp
+from handrail.protocol.values import to_dict
 from handrail.tools.reports.issue import SEVERITIES, CheckResult, Issue
 from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile, Quiet
+from handrail.verification.verdict import Verdict as VerifyVerdict
 from handrail.verification.verdict import verdict_of
-from handrail.workspace.files import encode
 from handrail.workspace.stat_index import snapshot
+
+HASH = re.compile(r"\[hash: (\w+)\]")
 
 
 async def verify(work: StepContext) -> Output:
     """What the checks say about the proposed files, what still fails, and the best round so far."""
     files, before = proposed_files(work.outputs), baseline_of(work.outputs)
+    if work.outputs[BASELINE]["in_workspace"]:
+        async with applied(work, files) as trial:
+            verdict = await ProposalChecks(work.checks).verify_workspace(trial.touched, before, Quiet())
+            if not await run_sync(trial.is_intact, written_before(work.outputs)):
+                raise GiveUp(f"The build cannot be applied: {MEANWHILE}.")
+            output = await _judged(work, files, replace(verdict, written=()), tree="")
+            trial.keeps = output["status"] == "passed"
+        return output
     tree = await run_sync(other_files, work.workspace.root, [file.path for file in files])
     try:
         checks = ProposalChecks(work.checks)
@@ -42,12 +55,20 @@ async def verify(work: StepContext) -> Output:
             verdict = await checks.verify(fixed, before, Quiet())
     except NoCopy as problem:
         return _unknown(str(problem))
-    old = {file.path: work.workspace.read(file.path).text for file in files if file.base}
+    return await _judged(work, fixed, verdict, tree)
+
+
+async def _judged(
+    work: StepContext, fixed: Sequence[ProposedFile], verdict: VerifyVerdict, tree: str
+) -> Output:
+    """The output of the stage: whether the verdict is enough for the task, and the best round."""
+    before, old = baseline_of(work.outputs), work.outputs[DOCUMENT]["old"]
     touched = {file.path: touched_lines(old.get(file.path, ""), file.text or "") for file in fixed}
     wanted = wanted_tests(work.question, before, touched)
     required = required_issues(wanted, verdict.checks)
+    files = proposed_files(work.outputs)
     demands = find_demands(wanted, before, verdict.checks, files)
-    demands += await run_sync(lambda: list(find_evasions(work.workspace, work.question, files)))
+    demands += await run_sync(lambda: list(find_evasions(work.workspace, work.question, files, old)))
     demands += written_demands(verdict.written, written_before(work.outputs))
     issues = [issue for check in verdict.checks for issue in check.issues if _counts(check, issue)]
     issues += required
@@ -70,6 +91,7 @@ async def verify(work: StepContext) -> Output:
                 {f"{issue.kind} {issue.path} {issue.test or issue.message}" for issue in issues}
             ),
             "rolled_back": worse,
+            "candidate": work.outputs[BRIEF].get("candidate", 0),
         },
     ]
     return {
@@ -79,7 +101,6 @@ async def verify(work: StepContext) -> Output:
         "demands": demands,
         "verified": [to_dict(file) for file in fixed],
         "tree": tree,
-        "old": old,
         "best": best if worse else mine,
         "rounds": rounds,
         "issues": [issue_words(issue) for issue in issues],
@@ -94,7 +115,6 @@ def _unknown(reason: str) -> Output:
         "demands": [],
         "verified": [],
         "tree": "",
-        "old": {},
         "best": None,
         "rounds": [],
         "issues": [],
@@ -160,47 +180,34 @@ def other_files(root: Path, proposed: Collection[str]) -> str:
 async def apply_files(work: StepContext) -> Output:
     """Apply the verified files as one change set, through the gate, if the workspace is as it was."""
     files = convert(work.outputs[VERIFY]["verified"], tuple[ProposedFile, ...])
+    if not work.outputs[VERIFY]["tree"]:  # they were verified in the workspace
+        checklist = work.item.path if work.item else ""  # the user may edit it at any time
+        other = [file.path for file in files if file.path != checklist and not is_applied_here(work, file)]
+        return {"paths": [file.path for file in files], "refused": _differs(other)}
     tree = await run_sync(other_files, work.workspace.root, [file.path for file in files])
     if tree != work.outputs[VERIFY]["tree"]:
         return {"paths": [], "refused": MEANWHILE}
-    shown = [await work.call("read", {"path": file.path, "end": 1}) for file in files if file.base]
-    if refused := next((end for end in shown if not end.ok), None):
+    shown = {file.path: await work.call("read", {"path": file.path, "end": 1}) for file in files if file.base}
+    if refused := next((end for end in shown.values() if not end.ok), None):
         return {"paths": [], "refused": call_refusal(refused).message}
-    old = work.outputs[VERIFY]["old"]
-    ends = await work.change_together([_change(file, old.get(file.path, "")) for file in files])
+    old = work.outputs[DOCUMENT]["old"]
+    changes = [change_to(file, old.get(file.path, "")) for file in files]
+    ticked = next((file for file in files if work.item and file.path == work.item.path), None)
+    moved = HASH.search(shown[ticked.path].content) if ticked else None
+    if ticked and moved and not ticked.base.startswith(moved[1]):
+        # The user may add items while an item is built: only the tick is repeated in the file as it is now.
+        changes[files.index(ticked)] = tick_again(ticked, old[ticked.path], moved[1])
+        files = tuple(file for file in files if file != ticked)
+    ends = await work.change_together(changes)
     wrong = next((end for end in ends if not end.ok), None)
     if wrong:
         return {"paths": [], "refused": call_refusal(wrong).message}
-    other = [file.path for file in files if not _is_applied(work, file)]
-    refused_words = f"{', '.join(other)} is not what was verified" if other else ""
-    return {"paths": [file.path for file in files], "refused": refused_words}
+    other = [file.path for file in files if not is_applied_here(work, file)]
+    return {"paths": [str(each.arguments["path"]) for each in changes], "refused": _differs(other)}
 
 
-def _change(file: ProposedFile, old: str) -> Change:
-    """The call that applies a file: the same after a restart, so it must not depend on what is there now."""
-    base = file.base[:HASH_DIGITS]
-    if not file.base:
-        return Change("write", {"path": file.path, "text": file.text, "only": "create"})
-    if file.text is None:
-        return Change("delete", {"path": file.path, "base_hash": base})
-    if not old:
-        return Change("write", {"path": file.path, "text": file.text, "only": "rewrite", "base_hash": base})
-    # The whole text: `write` wants a file that was shown as a whole, which a large one is not.
-    edits = [{"search": old, "replace": file.text}]
-    return Change("edit", {"path": file.path, "edits": edits, "base_hash": base})
-
-
-def _is_applied(work: StepContext, file: ProposedFile) -> bool:
-    if file.text is None:
-        return not work.workspace.exists(file.path)
-    try:
-        found = work.workspace.read(file.path)
-    except PathProblem:
-        return False
-    return found.sha256 in (
-        sha256(file.text.encode()).hexdigest(),
-        sha256(encode(file.text, bom=found.bom)).hexdigest(),
-    )
+def _differs(paths: Sequence[str]) -> str:
+    return f"{', '.join(paths)} is not what was verified" if paths else ""
 
 
 def is_applied(output: Output, _outputs: Outputs) -> Verdict:

@@ -9,6 +9,7 @@ from msgspec.json import Decoder
 from handrail.protocol.events.approvals import *
 from handrail.protocol.events.base import *
 from handrail.protocol.events.changes import *
+from handrail.protocol.events.checklists import *
 from handrail.protocol.events.checks import *
 from handrail.protocol.events.conversation import *
 from handrail.protocol.events.intents import *
@@ -20,5 +21,6 @@ from handrail.protocol.events.tasks import *
 from handrail.protocol.events.tools import *
 
 TurnEvent = ConversationEvent | RequestEvent | RunEvent | ToolEvent | ApprovalEvent | CheckEvent
-Event = TurnEvent | ChangeEvent | IntentEvent | SessionEvent | PlanEvent | TaskListEvent
+SessionsEvent = SessionEvent | PlanEvent | ChangeEvent
+Event = TurnEvent | SessionsEvent | IntentEvent | TaskListEvent | ChecklistEvent
 EVENT: Decoder[Event] = Decoder(Event)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from msgspec import field
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import AttachedImage, FinishReason, ReadAs, Value
+from handrail.protocol.values import AttachedImage, ChecklistItem, FinishReason, ReadAs, Value
 
 StageKind = Literal["work", "ask", "code", "answer"]
 """`work`: the tool loop in the session's conversation. `answer`: one answer in it. `ask`: a question of the
@@ -35,6 +35,8 @@ class RunStarted(EventBase, tag="run_started"):
     """Hash of the files that define the pipeline; empty: it is built in."""
     kept: dict[str, Any] = field(default_factory=dict)
     """Values that earlier runs of the pipeline kept, as they were at the start."""
+    item: ChecklistItem | None = None
+    """The item of a checklist that a build is for."""
 
 
 class StageStarted(EventBase, tag="stage_started"):

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from handrail.protocol.values import Value
+from handrail.protocol.values import ChecklistItem, Value
 from handrail.tools.reports.issue import Issue
 from handrail.verification.documents.markdown_lines import Line, read_lines
 
@@ -174,21 +174,86 @@ def _decoded(text: bytes) -> str:
     return text.strip().decode(errors="replace")
 
 
+def find_item(items: Sequence[Item], number: int, text: str, phase: str = "", parent: str = "") -> Item:
+    """The item of this text, also where the file has changed since; raises ChecklistProblem.
+
+    Heading and parent decide between items of the same text, then the number.
+    """
+    named = {each.number: each.text for each in items}
+    found = [each for each in items if each.text == text]
+    near = [each for each in found if (each.phase, named.get(each.parent, "")) == (phase, parent)]
+    for same in (near, found):
+        exact = [each for each in same if each.number == number]
+        if exact or len(same) == 1:
+            return (exact or same)[0]
+    why = "no longer in the checklist" if not found else f"in the checklist {len(found)} times"
+    raise ChecklistProblem(f"The item `{text[:80]}` is {why}. Read the checklist again.")
+
+
 def tick(data: bytes, number: int, text: str, state: State = "done") -> bytes:
     """The checklist with the mark of one item changed, and no other byte; raises ChecklistProblem.
 
     `text` must be the item's: the file may have changed since the number was read.
     """
-    items = read_checklist(data)
-    found = [each for each in items if each.number == number and each.text == text]
-    if not found:
-        found = [each for each in items if each.text == text]
-        if len(found) != 1:
-            why = "no longer in the checklist" if not found else f"in the checklist {len(found)} times"
-            raise ChecklistProblem(f"The item `{text[:80]}` is {why}. Read the checklist again.")
+    return _marked(data, find_item(read_checklist(data), number, text), state)
+
+
+def _marked(data: bytes, item: Item, state: State) -> bytes:
     mark = next(mark for mark, each in MARKS.items() if each == state)
-    at = found[0].mark_at
-    return data[:at] + mark + data[at + 1 :]
+    return data[: item.mark_at] + mark + data[item.mark_at + 1 :]
+
+
+def complete_item(data: bytes, wanted: ChecklistItem) -> bytes:
+    """The checklist with this item ticked, and each item above it whose sub-items are all settled now.
+
+    No other byte is changed. Raises ChecklistProblem.
+    """
+    items = {each.number: each for each in read_checklist(data)}
+    found = find_item(tuple(items.values()), wanted.number, wanted.text, wanted.phase, wanted.part_of)
+    data = _marked(data, found, "done")
+    done = {found.number}
+    while above := items.get(found.parent):
+        below = [each for each in items.values() if each.parent == above.number]
+        settled = all(each.number in done or each.state in ("done", "skipped") for each in below)
+        if above.state != "open" or not settled:
+            break
+        data, found = _marked(data, above, "done"), above
+        done.add(above.number)
+    return data
+
+
+def buildable(items: Sequence[Item], below: int = 0) -> list[Item]:
+    """The open items that are worked on one by one: those without open sub-items, in the order of the file.
+
+    `below`: only this item, or what is open below it.
+    """
+    named = {each.number: each for each in items}
+    parents = {each.parent for each in items if each.state == "open"}
+
+    def is_below(item: Item | None) -> bool:
+        while item and item.number != below:
+            item = named.get(item.parent)
+        return item is not None
+
+    leaves = [each for each in items if each.state == "open" and each.number not in parents]
+    return [each for each in leaves if not below or is_below(each)]
+
+
+class PhaseProgress(Value):
+    phase: str
+    done: int
+    of: int
+    """Items that were not skipped."""
+
+
+def progress(items: Sequence[Item]) -> tuple[PhaseProgress, ...]:
+    """How far each phase is, in the order of the file."""
+    phases = dict.fromkeys(each.phase for each in items)
+    found = []
+    for phase in phases:
+        wanted = [each for each in items if each.phase == phase and each.state != "skipped"]
+        found.append(PhaseProgress(phase, sum(each.state == "done" for each in wanted), len(wanted)))
+    return tuple(found)
 
 
 def check_checklist(path: str, old: bytes, new: bytes | None) -> tuple[Issue, ...]:

@@ -36,7 +36,7 @@ def test_complete_build_shows_stages_checks_and_how_to_undo_it(project: Path, tm
     model = script(tmp_path, *builds.script([FIX]))
     done = run("build", "--model", model, TASK, cwd=project)
     if not COPIES:
-        assert (done.returncode, "Install bubblewrap" in done.stdout) == (1, True)
+        assert done.returncode == 1
         return
     assert done.returncode == 0, done.stderr
     order = ["checks before the task", "plan", "audit", "approved", "execute", "document", "verify", "apply"]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from handrail.app.app import App
+from handrail.app.mentions import complete_name
 from handrail.app.sessions import suggested_commands
 from handrail.config.places import make_private
 from handrail.config.user_commands import UserCommands
@@ -85,7 +86,9 @@ class Conversation:
             self,
             Vt100_Output.from_pty(sys.stdout),
             history=make_private(app.places.data) / "history",
-            completer=MessageCompleter(app.workspace.root, self._meanings, app.agents.names),
+            completer=MessageCompleter(
+                app.workspace.root, self._meanings, app.agents.names, lambda typed: complete_name(app, typed)
+            ),
             colour=self._colour,
         )
         self._actions, self._to_do = anyio.create_memory_object_stream[Action](100)

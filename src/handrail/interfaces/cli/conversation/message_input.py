@@ -78,10 +78,13 @@ class MessageCompleter(Completer):
         workspace: Path,
         commands: Callable[[], Mapping[str, str]],
         agents: Callable[[], Iterable[str]] = tuple,
+        names: Callable[[str], Iterable[tuple[str, str]]] = lambda _: (),
     ) -> None:
+        """`names`: what else can be mentioned, each with what it is."""
         self._workspace = workspace
         self._commands = commands
         self._agents = agents
+        self._names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         before = document.text_before_cursor
@@ -103,3 +106,6 @@ class MessageCompleter(Completer):
                 quoted = f'"{path}' if path.endswith("/") else f'"{path}"'
                 text = path if UNQUOTED.fullmatch(path) else quoted
                 yield Completion(text, -len(mention[1]), display=one_line(path))
+            for name, note in self._names(typed) if mention[1] == typed else ():
+                shown = one_line(f"@{name}")
+                yield Completion(name, -len(typed), shown, display_meta=one_line(note))

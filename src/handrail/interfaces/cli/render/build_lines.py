@@ -124,6 +124,8 @@ def result_lines(result: "BuildResult", width: int) -> list[Line]:
         names = ", ".join(one_line(file.path) for file in result.proposed)
         advice = "--accept-unverified applies such a result"
         rows += wrap(line(f"{INDENT}proposed, not applied: {names}; {advice}"), width, INDENT * 2)
+    if result.in_workspace:
+        rows += wrap(line(("dim", f"{INDENT}{one_line(result.in_workspace)}")), width, INDENT * 2)
     column = name_column(check.name for check in result.checks)
     rows += [result_line(check, column, width) for check in result.checks]
     usd = f"{result.cost_usd:.4f} USD" if result.cost_usd is not None else "price unknown"

@@ -1,0 +1,75 @@
+"""The state of the work in a workspace: what was built, what failed, what waits, what is open."""
+
+from typing import TYPE_CHECKING
+
+from handrail.app.checklists import read_items
+from handrail.pipelines.build.report import NAME, result_of
+from handrail.pipelines.build.states import State
+from handrail.protocol.errors import UsageProblem
+from handrail.protocol.values import Value
+from handrail.sessions.checklist_runs import checklist_runs
+from handrail.sessions.past_runs import past_runs
+from handrail.verification.documents.checklist import PhaseProgress, buildable, progress
+
+if TYPE_CHECKING:
+    from handrail.app.app import App
+
+MAX_BUILDS = 20
+
+
+class BuildState(Value):
+    task: str
+    state: State
+    detail: str
+    files: tuple[str, ...]
+    session_id: str
+    at: float
+    """When it began, in seconds since 1970."""
+
+
+class OpenItem(Value):
+    number: int
+    text: str
+    phase: str
+    priority: str
+
+
+class ChecklistState(Value):
+    path: str
+    problem: str
+    """Why it cannot be read; then it has no items."""
+    phases: tuple[PhaseProgress, ...]
+    open: tuple[OpenItem, ...]
+    stopped: bool
+    """A run over it was stopped or killed, and goes on with the next call."""
+
+
+class WorkStatus(Value):
+    builds: tuple[BuildState, ...]
+    """The latest first; of each task only its last build."""
+    checklists: tuple[ChecklistState, ...]
+    """Those that `handrail do` was called with."""
+
+
+def work_status(app: "App") -> WorkStatus:
+    latest: dict[str, BuildState] = {}
+    for run in past_runs(app.log, NAME):
+        if run.question not in latest and len(latest) < MAX_BUILDS:
+            found = result_of(app.log, run)
+            detail, files = found.detail, found.files
+            latest[run.question] = BuildState(
+                run.question, found.state, detail, files, run.session_id, run.began
+            )
+    unfinished = {run.path: not run.ended for run in checklist_runs(app.log)}
+    return WorkStatus(
+        tuple(latest.values()), tuple(_checklist(app, path, stopped) for path, stopped in unfinished.items())
+    )
+
+
+def _checklist(app: "App", path: str, stopped: bool) -> ChecklistState:
+    try:
+        items = read_items(app, path)
+    except UsageProblem as problem:
+        return ChecklistState(path, str(problem), (), (), stopped)
+    left = tuple(OpenItem(each.number, each.text, each.phase, each.priority) for each in buildable(items))
+    return ChecklistState(path, "", progress(items), left, stopped)
