@@ -277,13 +277,10 @@ class App:
             self.log.put(session.stream, to_json(commands.SetMode(mode=mode)))
         self._serve(session)
 
-    def take_up(self, session_id: str) -> bool:
-        """Serve a session that a killed process left; whether a message waits there, which begins now."""
-        waiting = Session(self.log, session_id).load().waiting()
-        messages = {each.message_id for _, each in waiting if isinstance(each, commands.SendMessage)}
-        self._sent |= messages
+    def take_up(self, session_id: str, message_id: str) -> None:
+        """Serve a session that a killed process left; this message, if it waits there, begins now."""
+        self._sent.add(message_id)
         self.attach(session_id)
-        return bool(messages)
 
     def _serve(self, session: Session) -> None:
         if (route := self.options.route) and route != session.state.routes.chosen:

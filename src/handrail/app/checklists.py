@@ -23,6 +23,7 @@ from handrail.protocol.events import (
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ChecklistItem, Value
 from handrail.sessions.checklist_runs import ChecklistRunState, checklist_runs, unfinished_run
+from handrail.sessions.session import Session
 from handrail.sessions.workspace_events import append_to_workspace
 from handrail.verification.documents.checklist import (
     ChecklistProblem,
@@ -299,7 +300,10 @@ class _ChecklistRun:
             text=started.task, message_id=started.message_id, route=BUILD_ROUTE, item=started.item
         )
         async with self._talk.building(started.item, session_id):
-            was_sent = app.take_up(session_id) or app.state(session_id).turns
+            session = Session(app.log, session_id).load()
+            waits = any(isinstance(each, SendMessage) for _, each in session.waiting())
+            was_sent = waits or session.state.turns
+            app.take_up(session_id, message.message_id)
             if not was_sent:
                 await app.send(session_id, message)
             result = await follow_build(app, session_id, message, self._talk.saw)

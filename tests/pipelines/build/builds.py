@@ -80,7 +80,7 @@ detect = false
 skip = ["consistency"]
 [[checks.commands]]
 name = "tests"
-run = "test ! -e four.py || exit 127; ! grep -q WRONG *.py"
+run = "test ! -e no-tool || exit 127; ! grep -q WRONG *.py"
 """
 
 
