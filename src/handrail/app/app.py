@@ -62,15 +62,6 @@ if TYPE_CHECKING:
     from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
 
-
-def check_output_schema(schema: object) -> None:
-    """Raises UsageProblem for what is not a JSON Schema that an answer can be checked by."""
-    from handrail.models.reading.output_schema import schema_problem
-
-    if problem := schema_problem(schema):
-        raise UsageProblem(f"This is not a usable JSON Schema: {problem}.")
-
-
 MAX_QUERIES = 2
 Answer = TypeVar("Answer")
 
@@ -267,8 +258,9 @@ class App:
         self._serve(session)
         return session.id
 
-    def attach(self, session_id: str) -> None:
-        """Serve the session from here whenever no other process does."""
+    def attach(self, session_id: str, begins: str = "") -> None:
+        """Serve the session from here whenever no other process does; `begins`: a message that waits there."""
+        self._sent.add(begins)
         if self._host.get(session_id):
             return
         self._head(session_id)
@@ -276,11 +268,6 @@ class App:
         if (mode := self.options.mode) and mode != session.state.mode:
             self.log.put(session.stream, to_json(commands.SetMode(mode=mode)))
         self._serve(session)
-
-    def take_up(self, session_id: str, message_id: str) -> None:
-        """Serve a session that a killed process left; this message, if it waits there, begins now."""
-        self._sent.add(message_id)
-        self.attach(session_id)
 
     def _serve(self, session: Session) -> None:
         if (route := self.options.route) and route != session.state.routes.chosen:

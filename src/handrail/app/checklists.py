@@ -303,7 +303,7 @@ class _ChecklistRun:
             session = Session(app.log, session_id).load()
             waits = any(isinstance(each, SendMessage) for _, each in session.waiting())
             was_sent = waits or session.state.turns
-            app.take_up(session_id, message.message_id)
+            app.attach(session_id, begins=message.message_id)
             if not was_sent:
                 await app.send(session_id, message)
             result = await follow_build(app, session_id, message, self._talk.saw)

@@ -42,3 +42,11 @@ async def checked_command(app: "App", session_id: str, command: commands.Command
     if isinstance(command, commands.SendMessage) and (problem := too_many_images(command.images)):
         raise UsageProblem(f"{problem[:1].upper()}{problem[1:]} Send them in several messages.")
     return command
+
+
+def check_output_schema(schema: object) -> None:
+    """Raises UsageProblem for what is not a JSON Schema that an answer can be checked by."""
+    from handrail.models.reading.output_schema import schema_problem
+
+    if problem := schema_problem(schema):
+        raise UsageProblem(f"This is not a usable JSON Schema: {problem}.")

@@ -115,7 +115,7 @@ def read_stdin() -> str:
 
 def read_schema(name: str) -> dict[str, Any]:
     """The JSON Schema in a file; raises UsageProblem where there is none."""
-    from handrail.app.app import check_output_schema
+    from handrail.app.command_checks import check_output_schema
     from handrail.config.open_file import read_file
 
     try:
