@@ -259,7 +259,7 @@ class App:
         return session.id
 
     def attach(self, session_id: str, begins: str = "") -> None:
-        """Serve the session from here whenever no other process does; `begins`: a message that waits there."""
+        """Serve the session from here whenever no other process does, with its waiting message `begins`."""
         self._sent.add(begins)
         if self._host.get(session_id):
             return
