@@ -98,10 +98,11 @@ def run(
 
 
 def _wall(place: Place) -> list[str]:
-    outer = str(place.folder.parent)
-    empty = [word for folder in (tempfile.gettempdir(), str(PROJECTS)) for word in ("--tmpfs", folder)]
-    kept = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *empty, "--bind", outer, outer]
-    return ["bwrap", *kept, "--unshare-pid", "--die-with-parent", "--chdir", str(place.folder), "--"]
+    outer, python = str(place.folder.parent), sys.prefix
+    wall = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", tempfile.gettempdir()]
+    wall += ["--ro-bind", python, python, "--tmpfs", str(PROJECTS)]  # Python may be in the temporary folder
+    wall += ["--bind", outer, outer, "--unshare-pid", "--die-with-parent", "--chdir", str(place.folder)]
+    return ["bwrap", *wall, "--"]
 
 
 class Tested(NamedTuple):
