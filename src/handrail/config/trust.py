@@ -42,6 +42,7 @@ REFUSAL_REASONS = {
     "auto_continue": "only you choose whether a request continues by itself",
     "auto_route": "only you choose where your messages go",
     "router": "only you choose where your messages go",
+    "tasks": "only you choose the time zone of your tasks",
     "display": "only you choose how Handrail looks",
     "build": "only you choose where unverified code is tried, and how much it may cost",
 }

@@ -410,3 +410,20 @@ async def test_a_git_command_is_not_told_to_have_changed_what_git_records(world:
     finished = await world.call("run", command="git add b.txt && git commit -qm second")
     assert finished.status == "ok", finished.content
     assert "CHANGED" not in finished.summary
+
+
+@pytest.mark.promise("SAND-25")
+def test_mount_points_of_bubblewrap_are_no_change(tmp_path: Path) -> None:
+    state, root = tmp_path / "state", tmp_path / "root"
+    for folder in (state, root):
+        folder.mkdir()
+    guarded = GuardedCommand(state, root, restores=False)
+    (root / ".handrail").mkdir()
+    (root / ".intentignore").touch()
+    (root / ".orchestration").mkdir()
+    (root / ".orchestration/intents.yaml").touch()
+    assert guarded.finish().left == (".orchestration",)
+    guarded = GuardedCommand(state, root, restores=False)
+    (root / ".handrail/config.toml").touch()
+    (root / ".intentignore").write_text("*")
+    assert guarded.finish().left == (".handrail/config.toml", ".intentignore")

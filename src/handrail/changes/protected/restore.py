@@ -29,7 +29,7 @@ from handrail.storage.protected_copies import (
 )
 from handrail.workspace.intents_file import IGNORE_FILES, INTENTS_FILE
 from handrail.workspace.paths import open_folder
-from handrail.workspace.sensitive_names import GIT
+from handrail.workspace.sensitive_names import GIT, STATE_FILES, STATE_FOLDERS
 
 MAX_BYTES = 64_000_000  # of the copies of a group
 BEAT_SECONDS = 2.0
@@ -226,6 +226,8 @@ def _check(copies: ProtectedCopies, root: Path, running: Iterable[RunningCommand
             files[path] = verdict
         elif verdict == "same" or (change.saved is None and path == GIT):
             continue  # a new repository is named with the other files that the command made
+        elif not restores and _is_mount_point(root, change):
+            continue  # of a bubblewrap that outlived a killed Handrail for a moment, or of another session
         elif not ((restores or path in manifest.links) and restorer.restore(change)):
             restorer.left.append(path)
             if change.found:
@@ -238,6 +240,19 @@ def _check(copies: ProtectedCopies, root: Path, running: Iterable[RunningCommand
     if after != manifest:
         copies.store(after)
     return _Checked(after, tuple(restorer.failed))
+
+
+def _is_mount_point(root: Path, change: Change) -> bool:
+    """Whether this is an empty file or folder, as bubblewrap makes to mount something on it."""
+    path, saved, found = change
+    if saved is not None or found is None:
+        return False
+    if path in STATE_FILES:
+        return found.kind == "file" and not found.size
+    if path in STATE_FOLDERS and found.kind == "folder":
+        with suppress(OSError), os.scandir(root / path) as entries:
+            return next(entries, None) is None
+    return False
 
 
 def _compare(copies: ProtectedCopies, root: Path, change: Change, manifest: Manifest) -> SavedEntry | str:
