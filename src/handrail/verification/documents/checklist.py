@@ -190,17 +190,8 @@ def find_item(items: Sequence[Item], number: int, text: str, phase: str = "", pa
     raise ChecklistProblem(f"The item `{text[:80]}` is {why}. Read the checklist again.")
 
 
-def tick(data: bytes, number: int, text: str, state: State = "done") -> bytes:
-    """The checklist with the mark of one item changed, and no other byte; raises ChecklistProblem.
-
-    `text` must be the item's: the file may have changed since the number was read.
-    """
-    return _marked(data, find_item(read_checklist(data), number, text), state)
-
-
-def _marked(data: bytes, item: Item, state: State) -> bytes:
-    mark = next(mark for mark, each in MARKS.items() if each == state)
-    return data[: item.mark_at] + mark + data[item.mark_at + 1 :]
+def _ticked(data: bytes, item: Item) -> bytes:
+    return data[: item.mark_at] + b"x" + data[item.mark_at + 1 :]
 
 
 def complete_item(data: bytes, wanted: ChecklistItem) -> bytes:
@@ -210,14 +201,14 @@ def complete_item(data: bytes, wanted: ChecklistItem) -> bytes:
     """
     items = {each.number: each for each in read_checklist(data)}
     found = find_item(tuple(items.values()), wanted.number, wanted.text, wanted.phase, wanted.part_of)
-    data = _marked(data, found, "done")
+    data = _ticked(data, found)
     done = {found.number}
     while above := items.get(found.parent):
         below = [each for each in items.values() if each.parent == above.number]
         settled = all(each.number in done or each.state in ("done", "skipped") for each in below)
         if above.state != "open" or not settled:
             break
-        data, found = _marked(data, above, "done"), above
+        data, found = _ticked(data, above), above
         done.add(above.number)
     return data
 
