@@ -121,7 +121,7 @@ class UserCommands:
                     )
                     raise UsageProblem(
                         f"The command /{name} came with this workspace and {changed}. "
-                        "`handrail trust` shows it, and lets you trust it."
+                        "`handrail trust` shows it, and lets you trust it; so do the settings of the page."
                     )
                 return command
         return None

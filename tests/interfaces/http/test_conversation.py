@@ -54,6 +54,26 @@ async def test_cancel_ends_the_turn(tmp_path: Path) -> None:
         assert ended.data["event"]["reason"] == "cancelled"
 
 
+async def test_plan_is_edited_as_text_and_only_if_it_is_the_one_that_was_read(tmp_path: Path) -> None:
+    async with serving(tmp_path, {"text": "Hi."}) as served:
+        session = await served.session()
+        path = f"/sessions/{session}/plan"
+        await served.get(path, 404)
+        plan = {"objective": "One file", "steps": [{"description": "Write a.txt", "check": "test -f a.txt"}]}
+        await served.post(f"/sessions/{session}/commands", {"type": "set_plan", "plan": plan}, 202)
+        await served.until(session, "plan_changed")
+        shown = await served.get(path)
+        assert shown["text"] == "Objective: One file\n\n1. Write a.txt\n   check: test -f a.txt"
+        await served.put(path, {"plan_id": "p_other", "text": shown["text"]}, 409)
+        wrong = await served.put(path, {"plan_id": shown["plan_id"], "text": "Words."}, 409)
+        assert "no steps" in wrong["error"]["message"]
+        edited = shown["text"].replace("a.txt", "b.txt")
+        sent = await served.put(path, {"plan_id": shown["plan_id"], "text": edited}, 202)
+        await served.until(session, "plan_changed", after=sent["seq"])
+        after = await served.get(path)
+        assert (after["text"], after["approved"]) == (edited, False)
+
+
 async def test_any_command_is_sent_by_its_type_and_a_wrong_one_says_where(tmp_path: Path) -> None:
     async with serving(tmp_path, {"text": "Hi."}) as served:
         session = await served.session()

@@ -92,6 +92,44 @@ def test_plan_is_approved_on_its_card_and_followed(site: Site, page: Page) -> No
     assert (site.root / "a.txt").read_text() == "a\n"
 
 
+@pytest.mark.promise("WEB-19")
+def test_plan_is_edited_before_it_is_approved_and_a_wrong_text_is_kept(site: Site, page: Page) -> None:
+    site.open(
+        page,
+        {"when": "Change nothing now", "text": "The file is missing."},
+        {"when": "Output of look", "text": json.dumps({"objective": "One file", "steps": STEPS})},
+        {"when": "", "text": "Looked."},
+        HANDRAIL_MODE="plan",
+        **ROUTED,
+    )
+    send(page, "Write a.txt.")
+    ended(page)
+    card, text, dialog = page.locator(".card.plan"), page.locator("#plan-text"), page.locator("#dialog")
+    card.get_by_role("button", name="Edit", exact=True).click()
+    expect(text).to_have_value("Objective: One file\n\n1. Write a.txt\n   files: a.txt")
+    text.fill("Only words.")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("This text has no steps.")
+    expect(text).to_have_value("Only words.")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    page.fill("#message", "/plan edit")
+    page.press("#message", "Enter")
+    expect(text).to_have_value("Only words.")
+    text.fill("Objective: Two files\n\n1. Write b.txt\n   check: test -f b.txt")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_be_hidden()
+    expect(card).to_have_count(2)
+    expect(card.first).to_contain_text("plan, replaced")
+    expect(card.first.get_by_role("button")).to_have_count(0)
+    expect(card.last).to_contain_text("Write b.txt")
+    page.fill("#message", "/plan approve")
+    page.press("#message", "Enter")
+    expect(card.last).to_contain_text("plan, approved")
+    page.click("#tab-todos")
+    expect(page.locator(".todo")).to_contain_text("Write b.txt")
+
+
 @pytest.mark.promise("WEB-18")
 def test_slash_commands_start_sessions_and_sort_them(site: Site, page: Page) -> None:
     site.open(page, {"when": "", "text": "Written."}, HANDRAIL_MODE="edit", **ROUTED)

@@ -1,9 +1,11 @@
 """Trust in what came with the workspace: shown first, then given by a click, for exactly what was shown."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.interfaces.web.site import Site, ready
+from tests.interfaces.web.site import Site, ended, ready
 from tests.pipelines.agents import agent
 
 SETTINGS = '[commands]\nallow = ["make deploy"]\n'
@@ -49,3 +51,52 @@ def test_settings_of_the_workspace_count_once_their_files_are_trusted(site: Site
     banner.get_by_role("button", name="Trust these files").click()
     expect(banner).to_have_count(0)
     assert "make deploy" in site.run("config").stdout
+
+
+@pytest.mark.promise("WEB-20")
+def test_own_commands_are_completed_and_sent_and_a_workspaces_need_trust(
+    site: Site, page: Page, home: Path
+) -> None:
+    own, brought = home / "handrail" / "commands", site.root / ".handrail" / "commands"
+    own.mkdir(parents=True)
+    brought.mkdir(parents=True)
+    (own / "explain.md").write_text("---\ndescription: explain a file\narguments: FILE\n---\nExplain $1.\n")
+    (brought / "ship-it.md").write_text("Ship $ARGUMENTS \u202enow.\n")
+    (brought / "\udcff.md").write_text("A name that is not text.\n")
+    site.open(page, {"when": "", "text": "So be it."})
+    message, bad = page.locator("#message"), page.locator(".toast.bad")
+    message.press_sequentially("/expl")
+    expect(page.locator("#completions")).to_contain_text("explain a file")
+    message.press("Tab")
+    expect(message).to_have_value("/explain ")
+    message.press("Enter")
+    expect(bad).to_contain_text("Say /explain FILE.")
+    expect(message).to_have_value("/explain ")
+    message.press_sequentially("cart.py")
+    message.press("Enter")
+    expect(page.locator(".user .bubble")).to_have_text("Explain cart.py.")
+    ended(page)
+    ready(page)
+    talk = page.url
+    message.fill("/ship-it")
+    expect(page.locator("#completions")).to_contain_text("not trusted")
+    message.fill("/ship-it all")
+    message.press("Enter")
+    expect(bad).to_contain_text("The command /ship-it came with this workspace and is not trusted.")
+    expect(message).to_have_value("/ship-it all")
+    page.goto(site.place("settings"))
+    ready(page)
+    banner = page.locator(".banner")
+    expect(banner.locator("pre")).to_have_text("Ship $ARGUMENTS <U+202E>now.")
+    (brought / "ship-it.md").write_text("Ship $ARGUMENTS now.\n")
+    banner.get_by_role("button", name="Trust it").click()
+    expect(bad).to_contain_text("This is not what is there now.")
+    page.reload()
+    ready(page)
+    banner.get_by_role("button", name="Trust it").click()
+    expect(banner).to_have_count(0)
+    page.goto(talk)
+    ready(page)
+    message.fill("/ship-it all")
+    message.press("Enter")
+    expect(page.locator(".user .bubble").last).to_have_text("Ship all now.")

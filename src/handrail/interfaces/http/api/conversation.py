@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from handrail.app.sessions import background_output
+from handrail.app.sessions import PlanState, background_output
 from handrail.interfaces.http.endpoint import BYTES, Call, Endpoint, Upload
-from handrail.interfaces.http.errors import not_found
+from handrail.interfaces.http.errors import ApiError, not_found
 from handrail.protocol.commands import (
     AnswerApproval,
     AnswerQuestion,
@@ -16,8 +16,10 @@ from handrail.protocol.commands import (
     RunAll,
     RunCommand,
     SendMessage,
+    SetPlan,
 )
 from handrail.protocol.errors import UsageProblem
+from handrail.protocol.plan import plan_as_text, plan_from_text
 from handrail.protocol.values import AttachedImage, Value
 
 MAX_IMAGE = 20_000_000
@@ -86,6 +88,38 @@ async def answer_question(call: Call, body: Answer) -> Accepted:
     return await accept(call, AnswerQuestion(wanted, body.answer))
 
 
+class PlanText(Value):
+    plan_id: str
+    text: Annotated[str, Meta(max_length=100_000)]
+    """An objective, then numbered steps, each with lines `files:` and `check:` if it has some."""
+
+
+class ShownPlan(PlanText):
+    approved: bool
+
+
+def _plan(call: Call) -> PlanState:
+    if (found := call.app.state(call.session_id).plan) is None:
+        raise not_found("There is no plan in this session.", "/plan TASK makes one.")
+    return found
+
+
+async def show_plan(call: Call) -> ShownPlan:
+    """The session's plan, as text that a person can edit."""
+    found = _plan(call)
+    return ShownPlan(found.plan_id, plan_as_text(found.plan), found.approved)
+
+
+async def edit_plan(call: Call, body: PlanText) -> Accepted:
+    """Replace the plan of this id by the one in the text; it has to be approved then."""
+    if _plan(call).plan_id != body.plan_id:
+        advice = "Copy your text, then edit the plan that is there now."
+        raise ApiError(409, "changed", "The plan has changed since you began to edit it.", advice)
+    if call.app.state(call.session_id).turn:
+        raise UsageProblem("A turn is running. Let it end, or stop it; then try again.")
+    return await accept(call, SetPlan(plan=plan_from_text(body.text)))
+
+
 async def attach_image(call: Call, body: Upload) -> AttachedImage:
     """Store an image (PNG, JPEG, GIF, WebP), for the `images` of a message."""
     data = b"".join([part async for part in body.parts])
@@ -112,6 +146,8 @@ CONVERSATION_ENDPOINTS = (
     Endpoint("POST", "/sessions/{session}/cancel", cancel, status=202),
     Endpoint("POST", "/sessions/{session}/approvals/{approval}", answer_approval, status=202),
     Endpoint("POST", "/sessions/{session}/questions/{question}", answer_question, status=202),
+    Endpoint("GET", "/sessions/{session}/plan", show_plan),
+    Endpoint("PUT", "/sessions/{session}/plan", edit_plan, status=202),
     Endpoint("GET", "/sessions/{session}/background/{command}", read_background),
     Endpoint("POST", "/images", attach_image, 201, accepts=BYTES, max_body=MAX_IMAGE),
 )

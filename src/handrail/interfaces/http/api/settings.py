@@ -6,7 +6,8 @@ from msgspec import Meta, field
 
 from handrail.config.layers import IgnoredSetting, LoadedSettings, load_settings, shown_settings
 from handrail.config.toml_edit import save_setting
-from handrail.config.trust import revoke, trust, trust_agents
+from handrail.config.trust import revoke, trust, trust_agents, trust_commands
+from handrail.interfaces.http.api.own_commands import own_commands
 from handrail.interfaces.http.endpoint import Call, Endpoint
 from handrail.interfaces.http.errors import ApiError, not_found
 from handrail.protocol.values import Value
@@ -72,12 +73,21 @@ class UntrustedAgent(Value):
     changed: bool
 
 
+class UntrustedCommand(Value):
+    name: str
+    sha256: str
+    changed: bool
+    text: str
+    """The message that it sends."""
+
+
 class TrustReport(Value):
     """What came with the workspace and has no effect before it is trusted."""
 
     settings: tuple[IgnoredSetting, ...]
     files: tuple[UntrustedFile, ...]
     agents: tuple[UntrustedAgent, ...]
+    commands: tuple[UntrustedCommand, ...]
     wrong: dict[str, str]
     """Agents whose files are wrong, and why."""
 
@@ -91,10 +101,14 @@ def _report(call: Call, loaded: LoadedSettings) -> TrustReport:
     from handrail.app.agents import Agents
 
     untrusted, wrong = Agents(call.workspace.root, call.workspace.environ).untrusted()
+    commands = own_commands(call.app).untrusted()
     return TrustReport(
         loaded.ignored,
         untrusted_files(loaded),
         tuple(UntrustedAgent(a.slug, a.pipeline.sha256, state == "changed") for a, state in untrusted),
+        tuple(
+            UntrustedCommand(each.name, each.sha256, each.trust == "changed", each.body) for each in commands
+        ),
         {slug: str(problem) for slug, problem in wrong.items()},
     )
 
@@ -108,19 +122,24 @@ class Trusted(Value):
     files: tuple[UntrustedFile, ...] = ()
     agents: dict[str, str] = field(default_factory=dict)
     """{name: sha256}"""
+    commands: dict[str, str] = field(default_factory=dict)
 
 
 async def give_trust(call: Call, body: Trusted) -> TrustReport:
     """Trust exactly what was shown, by the hashes in `GET trust`."""
     loaded = _load(call)
     shown = _report(call, loaded)
-    known = {each.name: each.sha256 for each in shown.agents}
-    if (body.files and body.files != shown.files) or not body.agents.items() <= known.items():
+    agents = {each.name: each.sha256 for each in shown.agents}
+    commands = {each.name: each.sha256 for each in shown.commands}
+    as_shown = body.agents.items() <= agents.items() and body.commands.items() <= commands.items()
+    if (body.files and body.files != shown.files) or not as_shown:
         raise ApiError(409, "changed", "This is not what is there now.", "Look at it again, then try again.")
     if body.files:  # the bytes that were compared, whatever is there by now
         trust(call.app.places, call.workspace.root, loaded.workspace_files)
     if body.agents:
         trust_agents(call.app.places, call.workspace.root, body.agents)
+    if body.commands:
+        trust_commands(call.app.places, call.workspace.root, body.commands)
     await call.workspace.reopen()
     return await show_trust(call)
 

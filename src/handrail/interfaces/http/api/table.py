@@ -10,6 +10,7 @@ from handrail.interfaces.http.api.checks import CHECK_ENDPOINTS
 from handrail.interfaces.http.api.conversation import CONVERSATION_ENDPOINTS
 from handrail.interfaces.http.api.intents import INTENT_ENDPOINTS
 from handrail.interfaces.http.api.models import MODEL_ENDPOINTS
+from handrail.interfaces.http.api.own_commands import OWN_COMMAND_ENDPOINTS
 from handrail.interfaces.http.api.sessions import SESSION_ENDPOINTS
 from handrail.interfaces.http.api.settings import SETTING_ENDPOINTS
 from handrail.interfaces.http.api.workspace import WORKSPACE_ENDPOINTS
@@ -46,6 +47,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *INTENT_ENDPOINTS,
     *AUDIT_ENDPOINTS,
     *AGENT_ENDPOINTS,
+    *OWN_COMMAND_ENDPOINTS,
     *MODEL_ENDPOINTS,
     *SETTING_ENDPOINTS,
     *WORKSPACE_ENDPOINTS,

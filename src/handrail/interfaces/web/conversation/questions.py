@@ -1,6 +1,7 @@
 """What waits for the user besides approvals: questions, choices of a run; and progress of commands."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from handrail.interfaces.cli.render.styles import clean, count_of, one_line
 from handrail.interfaces.web.conversation.blocks import Block, button, dot
@@ -17,6 +18,9 @@ from handrail.protocol.events import (
     Routed,
     RunPaused,
 )
+
+PlanStatus = Literal["to be approved", "approved", "replaced"]
+PLAN_SIGNS: dict[PlanStatus, str] = {"to be approved": "wait", "approved": "done", "replaced": "off"}
 
 
 def question_block(asked: QuestionAsked, parent: str, answered: QuestionAnswered | None = None) -> Block:
@@ -95,8 +99,8 @@ def _choices(options: list[tuple[str, str]], chosen: str) -> Html:
     return h("div", *chips, class_="chips")
 
 
-def plan_block(event: PlanChanged, parent: str, *, approved: bool = False) -> Block:
-    """The session's plan, with the button that approves it."""
+def plan_block(event: PlanChanged, parent: str, state: PlanStatus = "to be approved") -> Block:
+    """A plan of the session; with buttons to approve and to edit it while it waits for that."""
     block_id = f"plan-{event.plan_id}"
     rows = [
         h(
@@ -110,13 +114,11 @@ def plan_block(event: PlanChanged, parent: str, *, approved: bool = False) -> Bl
         for step in event.plan.steps
     ]
     body = [h("p", h("strong", one_line(event.plan.objective))), h("ol", *rows)]
-    if not approved:
+    if state == "to be approved":
         words = "Approve and follow: the steps become todos, and files may be edited"
-        body.append(
-            h("div", button(words, "approve-plan", class_="primary", id=event.plan_id), class_="buttons")
-        )
-    sign, word = ("done", "plan, approved") if approved else ("wait", "plan, to be approved")
-    return Block(block_id, parent, _card(block_id, sign, word, body, classes="plan"))
+        approve = button(words, "approve-plan", class_="primary", id=event.plan_id)
+        body.append(h("div", approve, button("Edit", "edit-plan"), class_="buttons"))
+    return Block(block_id, parent, _card(block_id, PLAN_SIGNS[state], f"plan, {state}", body, classes="plan"))
 
 
 def check_block(block_id: str, parent: str, event: CheckFinished) -> Block:

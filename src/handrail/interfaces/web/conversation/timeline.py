@@ -62,7 +62,8 @@ class Timeline:
         self._batch_calls: dict[str, tuple[str, int]] = {}
         self._batch_results: dict[str, dict[int, str]] = {}
         """{batch: {number of a command: how it ended}}"""
-        self._plans: dict[str, events.PlanChanged] = {}
+        self._plan: tuple[events.PlanChanged, str] | None = None
+        """The plan that waits for approval, and the parent of its block."""
         self._clarify: tuple[str, events.Routed] | None = None
         self._pause: events.RunPaused | None = None
         self._number = 0
@@ -375,11 +376,13 @@ class Timeline:
                 self._pause = event
                 return [pause_block(event, self._parent)]
             case events.PlanChanged():
-                self._plans[event.plan_id] = event
-                return [plan_block(event, self._parent)]
-            case events.PlanApproved() if plan := self._plans.get(event.plan_id):
-                known = self.tree.get(f"plan-{event.plan_id}")
-                return [plan_block(plan, known.parent if known else self._parent, approved=True)]
+                earlier = [plan_block(*self._plan, "replaced")] if self._plan else []
+                self._plan = event, self._parent
+                return [*earlier, plan_block(event, self._parent)]
+            case events.PlanApproved() if self._plan and self._plan[0].plan_id == event.plan_id:
+                block = plan_block(*self._plan, "approved")
+                self._plan = None
+                return [block]
             case events.BatchStarted():
                 self._batches[event.batch_id] = event
                 return []

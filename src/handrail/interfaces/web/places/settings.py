@@ -8,7 +8,9 @@ from starlette.responses import HTMLResponse, Response
 from handrail.app.app import App
 from handrail.app.models import SmallModel
 from handrail.config.layers import LoadedSettings, load_settings, shown_settings
-from handrail.interfaces.cli.render.styles import one_line
+from handrail.config.user_commands import UserCommand
+from handrail.interfaces.cli.render.styles import clean, one_line
+from handrail.interfaces.http.api.own_commands import own_commands
 from handrail.interfaces.http.api.settings import untrusted_files
 from handrail.interfaces.web.conversation.blocks import button, dot
 from handrail.interfaces.web.doors import model_doors
@@ -119,6 +121,7 @@ async def _all_settings(call: PageCall) -> Html:
     return join(
         lead,
         _untrusted(loaded),
+        *map(_untrusted_command, own_commands(call.app).untrusted()),
         h("details", h("summary", f"{len(rows)} settings, with where each was set"), *rows),
     )
 
@@ -148,6 +151,20 @@ def _untrusted(loaded: LoadedSettings) -> Html | None:
         *map(file_shown, loaded.workspace_files),
         h("div", sure, class_="buttons"),
     )
+    return h("section", dot("wait", "not trusted"), text, class_="banner wait")
+
+
+def _untrusted_command(command: UserCommand) -> Html:
+    """A slash command of the workspace with its whole text, and the button that trusts exactly that."""
+    changed = "It has changed since you trusted it. " if command.trust == "changed" else ""
+    usage = h("code", one_line(f"/{command.name} {command.arguments}"))
+    means = h("p", usage, f": {one_line(command.description)}")
+    lead = f"{changed}This slash command came with the workspace. It sends this as your message:"
+    body = h("pre", clean(command.body, tab="\t"), class_="output whole", tabindex="0")
+    sure = button(
+        "Trust it, as shown here", "trust-command", class_="primary", id=command.name, hash=command.sha256
+    )
+    text = h("div", means, h("p", lead), body, h("div", sure, class_="buttons"))
     return h("section", dot("wait", "not trusted"), text, class_="banner wait")
 
 

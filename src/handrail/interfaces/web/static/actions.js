@@ -5,6 +5,7 @@ import * as checks from "./checks.js";
 import { attachFiles, fillComposer, focusMessage, mention } from "./composer.js";
 import { confirmed, openDialog, rewindDialog } from "./dialogs.js";
 import { refresh, refreshSessions, showTab, state, tick, toEnd } from "./feed.js";
+import { editPlan, followPlan } from "./plan.js";
 import * as settings from "./settings.js";
 
 function remember(name, value) {
@@ -32,8 +33,6 @@ async function decide(button, type, fields) {
     throw problem;
   }
 }
-
-export const followPlan = () => command("send_message", { text: "Follow the plan.", route: "follow" });
 
 const clicks = {
   approve: (button) =>
@@ -91,6 +90,7 @@ const clicks = {
     await decide(button, "approve_plan", { plan_id: button.dataset.id });
     await followPlan();
   },
+  "edit-plan": () => editPlan(),
   "todo-done": (button) => command("complete_todo", { todo_id: button.dataset.id }),
   stop: () => command("cancel"),
   mention,

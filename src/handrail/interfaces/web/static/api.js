@@ -21,7 +21,8 @@ async function answer(response) {
   } catch {
     // not JSON: the status has to do
   }
-  throw new Problem(error.message, error.advice, error.code);
+  // A message about usage says itself what to do.
+  throw new Problem(error.message, error.code === "usage" ? "" : error.advice, error.code);
 }
 
 // The answer and what `read` makes of its body; a server that goes away in between is the same problem.

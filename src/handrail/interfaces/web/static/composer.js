@@ -1,6 +1,6 @@
 // The composer: sends messages and slash commands, completes @ and /, attaches images.
 
-import { base, command, guarded, json, make, request, session, toast } from "./api.js";
+import { base, command, guarded, json, make, request, session } from "./api.js";
 import { state } from "./feed.js";
 import { SLASH, runSlash } from "./slash.js";
 
@@ -44,20 +44,56 @@ export async function attachFiles(files) {
   }
 }
 
+// The user's own commands, and those of the workspace.
+async function ownCommands() {
+  const { commands } = await request("GET", "/own-commands");
+  return commands
+    .filter(({ name }) => !Object.hasOwn(SLASH, name))
+    .map(({ name, arguments: takes, description, usable }) => [
+      name,
+      { takes, help: usable ? description : "not trusted: the settings show it" },
+    ]);
+}
+
+async function expanded(name, argument) {
+  try {
+    return (await request("POST", `/own-commands/${name}`, { argument })).text;
+  } catch (problem) {
+    if (problem.code === "not_found") problem.advice = "Type / to see them all.";
+    throw problem;
+  }
+}
+
+// Handrail's commands at once, the user's own when they have come and nothing was typed or chosen meanwhile.
+async function suggestCommands(typed) {
+  const matching = (entries) =>
+    entries
+      .filter(([name]) => name.startsWith(typed))
+      .map(([name, { help, takes }]) => ({
+        text: `/${name}`,
+        note: help,
+        from: 0,
+        insert: `/${name}${takes ? " " : ""}`,
+      }));
+  const ours = matching(Object.entries(SLASH));
+  options = ours;
+  chosen = 0;
+  show();
+  const own = matching(await ownCommands());
+  if (options !== ours) return;
+  options = [...ours, ...own];
+  show();
+}
+
 async function suggest() {
   const before = input.value.slice(0, input.selectionStart);
-  const slash = /^\/([a-z]*)$/.exec(before);
+  const slash = /^\/([a-z0-9-]*)$/.exec(before);
   const named = MENTION.exec(before);
   if (slash) {
-    options = Object.entries(SLASH)
-      .filter(([name]) => name.startsWith(slash[1]))
-      .map(([name, entry]) => ({
-        text: `/${name}`,
-        note: entry.help,
-        from: 0,
-        insert: `/${name}${entry.takes ? " " : ""}`,
-      }));
-  } else if (named) {
+    await suggestCommands(slash[1]);
+    return;
+  }
+  if (named) {
     const typed = named[1].replace(/^"/, "");
     const from = before.length - named[1].length;
     const first = from === 1 ? "1" : "";
@@ -111,20 +147,24 @@ async function send() {
   options = [];
   show();
   if (!text.trim() && !images.length) return;
-  const slash = /^\/([a-z]+)(?:\s+([\s\S]*))?$/.exec(text.trim());
-  if (slash && Object.hasOwn(SLASH, slash[1])) {
-    input.value = "";
-    await runSlash(slash[1], (slash[2] || "").trim());
-    return;
-  }
-  if (slash) {
-    toast(`There is no command /${slash[1]}. /help lists them.`, { bad: true });
-    return;
-  }
-  const message = { text, images };
+  const slash = /^\/([A-Za-z][A-Za-z0-9-]*)(?:\s+([\s\S]*))?$/.exec(text.trim());
+  const argument = (slash?.[2] || "").trim();
   input.value = "";
-  document.getElementById("attached").replaceChildren();
+  try {
+    if (slash && Object.hasOwn(SLASH, slash[1])) await runSlash(slash[1], argument);
+    else await sendMessage(slash ? await expanded(slash[1], argument) : text);
+  } catch (problem) {
+    input.value = input.value || text;
+    throw problem;
+  }
+}
+
+async function sendMessage(text) {
+  const attached = document.getElementById("attached");
+  const chips = [...attached.children];
   const sent = images;
+  const message = { text, images };
+  attached.replaceChildren();
   images = [];
   try {
     if (session) {
@@ -138,7 +178,7 @@ async function send() {
     await command("send_message", message, made.id);
     location.assign(`${base}/s/${made.id}`);
   } catch (problem) {
-    input.value = input.value || text;
+    attached.replaceChildren(...chips);
     images = sent;
     throw problem;
   }

@@ -1,9 +1,10 @@
 // Slash commands of the composer.
 
 import { base, command, request, session, toast, Problem } from "./api.js";
-import { exportSession, followPlan, forkSession, renameSession } from "./actions.js";
+import { exportSession, forkSession, renameSession } from "./actions.js";
 import { findDialog, helpDialog, rewindDialog } from "./dialogs.js";
 import { showTab } from "./feed.js";
+import { approvePlan, editPlan, followPlan } from "./plan.js";
 
 const go = (path) => location.assign(`${base}/${path}`);
 
@@ -23,6 +24,14 @@ async function say(text, route, mode) {
   if (session && mode) await command("set_mode", { mode });
   await command("send_message", { text, route }, id);
   if (!session) go(`s/${id}`);
+}
+
+function plan(text) {
+  const [, verb, rest] = /^(\S*)\s*([\s\S]*)$/.exec(text);
+  if (session && verb === "edit") return editPlan(rest);
+  if (session && text === "approve") return approvePlan();
+  if (session && text === "follow") return followPlan();
+  return say(required(text, "/plan TASK"), "plan", "plan");
 }
 
 const setStatus = (status) => request("PATCH", `/sessions/${session}`, { status });
@@ -59,9 +68,9 @@ export const SLASH = {
     run: (text) => command("set_route", { route: required(text, "/route auto") }),
   },
   plan: {
-    takes: "TASK",
-    help: "make a plan for it first; follow goes on with the one you approved",
-    run: (text) => (text === "follow" ? followPlan() : say(required(text, "/plan TASK"), "plan", "plan")),
+    takes: "TASK|VERB",
+    help: "make a plan for it first; or edit, approve, follow the one there is",
+    run: plan,
   },
   build: {
     takes: "TASK",
