@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from handrail.config.settings import ConnectionSettings, Wire
-from handrail.engine.model_requests import SideCall
 from handrail.engine.pipeline import Stage
+from handrail.engine.requests.model_requests import SideCall
 from handrail.models.connect import connect
 from handrail.models.model import Model, Request, Text, UserTurn
 from handrail.models.structured_output import WayMemory, structured_text

@@ -19,7 +19,7 @@ from handrail.sessions.past_runs import PastRun, past_runs
 
 if TYPE_CHECKING:
     from handrail.app.app import App
-    from handrail.engine.model_pool import ModelPool
+    from handrail.engine.requests.model_pool import ModelPool
 
 __all__ = ["Agent", "Agents", "FoundAgent", "NewAgent", "PastRun", "Stage", "Trust", "UntrustedAgent"]
 
@@ -114,7 +114,7 @@ class Agents(AgentFolders):
 
     @cached_property
     def _model_pool(self) -> "ModelPool":
-        from handrail.engine.model_pool import ModelPool
+        from handrail.engine.requests.model_pool import ModelPool
 
         loaded = load_settings(self._places, self._workspace, environ=self._environ)
         return ModelPool(loaded, self._places, self._environ, "", self._workspace)

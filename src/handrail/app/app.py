@@ -31,8 +31,8 @@ from handrail.engine.host.runner import Runner
 from handrail.engine.host.takeover import record_interrupted_commands
 from handrail.engine.host.turn_factory import TurnFactory
 from handrail.engine.host.wakeup import Wakeup, notify_on_commits
-from handrail.engine.model_pool import ModelPool
 from handrail.engine.pipeline import Catalogue
+from handrail.engine.requests.model_pool import ModelPool
 from handrail.engine.router.router import check_route
 from handrail.models.model_choice import ModelChoice
 from handrail.pipelines.load import BUILT_IN_PIPELINES, AgentFolders, with_settings

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from handrail.context.prompt import assemble_request
 from handrail.engine.context import TurnContext
-from handrail.engine.model_requests import SideCall
+from handrail.engine.requests.model_requests import SideCall
 from handrail.engine.stages.work import make_room
 from handrail.engine.turn_end import Ending, TurnEnd, run_end
 from handrail.engine.user_input import take_steering

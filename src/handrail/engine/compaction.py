@@ -21,7 +21,7 @@ from handrail.context.message_context import with_run_summaries
 from handrail.context.prompt import Prompt, assemble_request
 from handrail.context.strategy import strategy_for
 from handrail.context.token_budget import fixed_tokens, output_tokens, text_tokens
-from handrail.engine.model_requests import SideCall
+from handrail.engine.requests.model_requests import SideCall
 from handrail.models.model import Deadlines, Model, Request
 from handrail.protocol.events import Compacted
 from handrail.sessions.session import Session

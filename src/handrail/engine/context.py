@@ -12,9 +12,9 @@ from handrail.context.prompt import Prompt
 from handrail.context.strategy import Strategy, strategy_for
 from handrail.engine.compaction import Compactor
 from handrail.engine.limits import Limits, exceeded
-from handrail.engine.model_pool import ModelPool
-from handrail.engine.model_requests import ModelChain, SideCall
 from handrail.engine.pipeline import Catalogue, Output
+from handrail.engine.requests.model_pool import ModelPool
+from handrail.engine.requests.model_requests import ModelChain, SideCall
 from handrail.engine.router.router import Router
 from handrail.engine.turn_end import Ending
 from handrail.engine.user_input import MessageBuilder

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from handrail.engine.context import TurnContext
-from handrail.engine.model_requests import ModelChain
+from handrail.engine.requests.model_requests import ModelChain
 from handrail.engine.stages.work import ask_conversation, conversation_request
 from handrail.engine.turn_end import Ending
 from handrail.models.model import Model, Request

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from handrail.app.check_run import CheckResult, CheckRun, Issue, Verdict
-from handrail.app.verify import VerifyOptions
+from handrail.app.builds.check_run import CheckResult, CheckRun, Issue, Verdict
+from handrail.app.builds.verify import VerifyOptions
 from handrail.interfaces.web.places.checks import MAX_ISSUES, render_run
 from tests.interfaces.web.site import Site, ready
 from tests.interfaces.web.test_safety import problems

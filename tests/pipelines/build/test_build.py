@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handrail.app.build import build_counts, build_task, proposal_of
+from handrail.app.builds.build import build_counts, build_task, proposal_of
 from handrail.models.model import UserTurn
 from handrail.pipelines.build.states import ENDS
 from handrail.protocol.commands import SendMessage
@@ -256,7 +256,7 @@ async def test_proposed_file_with_another_base_is_refused(tmp_path: Path) -> Non
 
 
 def test_every_end_is_a_state_and_only_complete_exits_with_zero() -> None:
-    from handrail.app.build import BuildResult
+    from handrail.app.builds.build import BuildResult
 
     results = [BuildResult(state=state, task="", session_id="", run_id="") for state in ENDS]
     assert [each.state for each in results if each.exit_status == 0] == ["complete"]

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from handrail.app.checklists import DoOptions, ItemResult, run_checklist
+from handrail.app.builds.checklists import DoOptions, ItemResult, run_checklist
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import ChangeApplied, Delta, Recorded, StageStarted
 from handrail.protocol.ids import session_stream

@@ -10,7 +10,7 @@ from handrail import __version__
 from handrail.changes.crash_recovery import exchange_offered
 from handrail.config.layers import LoadedSettings, default_settings, load_settings
 from handrail.config.places import find_places, workspace_folder
-from handrail.engine.model_pool import ModelPool
+from handrail.engine.requests.model_pool import ModelPool
 from handrail.models.providers import DEFAULT_MODELS, EMBEDDED
 from handrail.models.structured_output import structured_text
 from handrail.protocol.errors import ConfigProblem, HandrailError, StorageProblem, UsageProblem

@@ -197,7 +197,7 @@ class Runner:
         resumed = None
         try:
             if command.resume:
-                from handrail.engine.resume_answer import resume_turn
+                from handrail.engine.requests.resume_answer import resume_turn
 
                 resumed = resume_turn(self.session, router, command, turn_id)
                 command = resumed.command

@@ -3,7 +3,7 @@
 import hashlib
 
 from handrail.changes.crash_recovery import COPIES_FOLDER, recover
-from handrail.engine.model_requests import unread_answer
+from handrail.engine.requests.model_requests import unread_answer
 from handrail.engine.turn_end import (
     OUTCOME_UNKNOWN,
     Ending,

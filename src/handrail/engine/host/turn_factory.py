@@ -19,9 +19,9 @@ from handrail.engine.compaction import Compactor
 from handrail.engine.context import TurnContext
 from handrail.engine.host.wakeup import SessionAsker, Wakeup
 from handrail.engine.limits import NO_BUDGET, AffordedRequest, Limits, budget_shares, fit_to_budget
-from handrail.engine.model_pool import ModelPool
-from handrail.engine.model_requests import FitToBudget, ModelChain, Retries, SideCall
 from handrail.engine.pipeline import Catalogue
+from handrail.engine.requests.model_pool import ModelPool
+from handrail.engine.requests.model_requests import FitToBudget, ModelChain, Retries, SideCall
 from handrail.engine.router.confidence import WORK_ROUTE, Thresholds
 from handrail.engine.router.router import Router
 from handrail.engine.router.word_rules import match_rules

@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from handrail.engine.context import TurnContext
-from handrail.engine.model_requests import SIDE_CALL_CUT, SideCall
+from handrail.engine.requests.model_requests import SIDE_CALL_CUT, SideCall
 from handrail.engine.search.answers import (
     code_key,
     is_written,

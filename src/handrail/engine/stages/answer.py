@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from handrail.engine.context import StageResult, TurnContext
 from handrail.engine.pipeline import Outputs, Stage
-from handrail.engine.resume_answer import accepted_parts
+from handrail.engine.requests.resume_answer import accepted_parts
 from handrail.engine.stages import work
 from handrail.engine.stages.work import CUT_OFF, ask_conversation, conversation_request
 from handrail.engine.turn_end import Ending, cut_short, end_by_hooks, recovered_note

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from handrail.context.token_budget import fragment_cap, output_tokens
 from handrail.engine.context import StageResult, TurnContext
-from handrail.engine.model_requests import ModelChain, ask_model
 from handrail.engine.pipeline import Outputs, Stage
+from handrail.engine.requests.model_requests import ModelChain, ask_model
 from handrail.engine.run_record import sampling_temperature, stage_input
 from handrail.engine.turn_end import Ending
 from handrail.models.model import AssistantTurn, Message, Model, Request, UserTurn

@@ -7,8 +7,8 @@ from handrail.context.message_context import with_run_summaries
 from handrail.context.prompt import assemble_request
 from handrail.engine.attempts import ENDED_EARLY, Attempts
 from handrail.engine.context import StageResult, TurnContext
-from handrail.engine.model_requests import ModelChain, ask_model, unread_answer
 from handrail.engine.pipeline import Outputs, Stage
+from handrail.engine.requests.model_requests import ModelChain, ask_model, unread_answer
 from handrail.engine.turn_end import Ending, cut_short, end_by_hooks, end_of_run_by_hooks
 from handrail.engine.user_input import take_steering
 from handrail.models.model import Model, Request

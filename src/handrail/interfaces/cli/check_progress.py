@@ -11,7 +11,7 @@ from handrail.interfaces.cli.render.styles import Line
 from handrail.interfaces.cli.terminal import print_lines, redraw_block, terminal_width
 
 if TYPE_CHECKING:
-    from handrail.app.verify import CheckResult
+    from handrail.app.builds.verify import CheckResult
 
 TICK_SECONDS = 0.25
 MAX_ROWS = 100

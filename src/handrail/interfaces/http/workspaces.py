@@ -11,13 +11,13 @@ from anyio.abc import TaskGroup
 from msgspec import Struct, field
 
 from handrail.app.app import App, Options, open_app
-from handrail.app.check_run import CheckRun
+from handrail.app.builds.check_run import CheckRun
 from handrail.interfaces.http.errors import ApiError
 from handrail.interfaces.http.event_feed import EventFeeds
 from handrail.protocol.errors import HandrailError
 
 if TYPE_CHECKING:
-    from handrail.app.verify import VerifyOptions
+    from handrail.app.builds.verify import VerifyOptions
 
 TIDY_SECONDS = 30.0
 """Between two looks for sessions that have neither reader nor work, which are then given up."""

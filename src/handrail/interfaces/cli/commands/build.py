@@ -18,7 +18,7 @@ from handrail.protocol.values import to_dict
 
 if TYPE_CHECKING:
     from handrail.app.app import App, Options
-    from handrail.app.build import BuildResult
+    from handrail.app.builds.build import BuildResult
 
 
 @click.command()
@@ -45,7 +45,7 @@ def command(task: tuple[str, ...], as_json: bool, *, accept_unverified: bool, **
 async def run_build(options: "Options", task: str, as_json: bool, accept_unverified: bool) -> int:
     import anyio
 
-    from handrail.app.build import build_task, proposal_of
+    from handrail.app.builds.build import build_task, proposal_of
 
     async with opened_app(options) as app:
         if notice := await app.check_mode():
@@ -86,7 +86,7 @@ async def run_build(options: "Options", task: str, as_json: bool, accept_unverif
 
 async def accept(app: "App", result: "BuildResult") -> "BuildResult":
     """Apply an unverified result on the user's word; it stays unverified."""
-    from handrail.app.build import proposal_of
+    from handrail.app.builds.build import proposal_of
 
     document = proposal_of(result)
     if document is None:

@@ -23,7 +23,7 @@ from handrail.protocol.values import to_dict
 
 if TYPE_CHECKING:
     from handrail.app.app import App, Options
-    from handrail.app.checklists import DoOptions, Item, ItemResult, Reply
+    from handrail.app.builds.checklists import DoOptions, Item, ItemResult, Reply
     from handrail.protocol.values import ChecklistItem
 
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -76,14 +76,14 @@ def command(
     """
     import anyio
 
-    from handrail.app.checklists import DoOptions
+    from handrail.app.builds.checklists import DoOptions
 
     wanted = DoOptions(item=item or 0, auto=auto, most=most, pause=pause, keep_going=keep_going)
     return anyio.run(run_do, options_for(given), file, wanted, as_json)
 
 
 async def run_do(options: "Options", file: str, wanted: "DoOptions", as_json: bool) -> int:
-    from handrail.app.checklists import checklist_path, run_checklist
+    from handrail.app.builds.checklists import checklist_path, run_checklist
 
     async with opened_app(options) as app:
         path = checklist_path(app, file)

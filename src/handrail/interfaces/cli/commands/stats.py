@@ -44,7 +44,7 @@ def router(as_json: bool, **given: Any) -> None:
 @workspace_option
 def build(as_json: bool, **given: Any) -> None:
     """How builds ended: at the first attempt, after corrections, or with a question to you."""
-    from handrail.app.build import build_counts
+    from handrail.app.builds.build import build_counts
 
     found = ask_app(given, lambda app: build_counts(app.log))
     if as_json:

@@ -13,7 +13,7 @@ from handrail.interfaces.cli.terminal import is_terminal, print_json, print_line
 from handrail.protocol.values import to_dict
 
 if TYPE_CHECKING:
-    from handrail.app.status import BuildState, ChecklistState
+    from handrail.app.builds.status import BuildState, ChecklistState
 
 MAX_OPEN = 10
 ADVICE = {
@@ -28,7 +28,7 @@ ADVICE = {
 @workspace_option
 def command(as_json: bool, **given: Any) -> None:
     """What was built here, what failed or waits for you, and what is open in checklists."""
-    from handrail.app.status import work_status
+    from handrail.app.builds.status import work_status
 
     found = ask_app(given, work_status)
     width = terminal_width(sys.stdout)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from handrail.app.app import App
-    from handrail.app.verify import Check, Verdict, VerifyOptions
+    from handrail.app.builds.verify import Check, Verdict, VerifyOptions
 
 
 @click.command()
@@ -58,7 +58,7 @@ def command(
     `--list` shows every command first. What failed before the change is told apart from what it broke. Exits
     with 0 where all passed, 1 where something is broken, 5 where that is not known.
     """
-    from handrail.app.verify import VerifyOptions, write_junit, write_sarif
+    from handrail.app.builds.verify import VerifyOptions, write_junit, write_sarif
 
     options = VerifyOptions(changed=changed, base=base, only=only)
 
@@ -102,7 +102,7 @@ async def run_checks(app: "App", options: "VerifyOptions") -> "Verdict":
 
 async def fix(app: "App", verdict: "Verdict", options: "VerifyOptions") -> bool:
     """Show what code can correct as a diff, and apply it if the user agrees; whether it was applied."""
-    from handrail.app.verify import fix_document
+    from handrail.app.builds.verify import fix_document
     from handrail.interfaces.cli.commands.edit import apply_document
 
     fixes = await app.checks.fixes(verdict, options)

@@ -33,7 +33,7 @@ from handrail.protocol.errors import HandrailError
 from handrail.protocol.values import NextStep
 
 if TYPE_CHECKING:
-    from handrail.app.verify import VerifyOptions
+    from handrail.app.builds.verify import VerifyOptions
 
 
 class MessageQueue:

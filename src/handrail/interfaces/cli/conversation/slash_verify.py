@@ -11,7 +11,7 @@ from handrail.protocol import commands
 from handrail.protocol.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from handrail.app.verify import VerifyOptions
+    from handrail.app.builds.verify import VerifyOptions
     from handrail.interfaces.cli.conversation.conversation import Conversation
 
 CHANGED = "changed"
@@ -39,7 +39,7 @@ class RunningChecks:
 
 
 async def verify(talk: "Conversation", argument: str) -> None:
-    from handrail.app.verify import VerifyOptions
+    from handrail.app.builds.verify import VerifyOptions
 
     if talk.checking:
         raise UsageProblem("The checks are running already. Ctrl-C stops them.")

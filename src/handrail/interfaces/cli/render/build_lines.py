@@ -20,7 +20,7 @@ from handrail.interfaces.cli.render.tool_calls import candidate_tried
 from handrail.protocol import events
 
 if TYPE_CHECKING:
-    from handrail.app.build import BuildResult
+    from handrail.app.builds.build import BuildResult
 
 STAGES = {
     "baseline": "checks before the task",
@@ -85,7 +85,7 @@ class BuildLines:
         return []
 
     def _checks(self, output: dict[str, Any]) -> list[Line]:
-        from handrail.app.build import CheckResult
+        from handrail.app.builds.build import CheckResult
 
         results = convert(output["checks"], tuple[CheckResult, ...])
         column = name_column(result.name for result in results)

@@ -16,7 +16,7 @@ from handrail.interfaces.cli.render.styles import (
 )
 
 if TYPE_CHECKING:
-    from handrail.app.verify import CheckResult, Issue, Verdict
+    from handrail.app.builds.verify import CheckResult, Issue, Verdict
 
 STATUS_STYLES = {"passed": "good", "failed": "bad", "unavailable": "bold", "unverified": "bold"}
 SEVERITY_STYLES = {"critical": "bad", "high": "bad", "medium": "bold", "low": "dim"}

@@ -17,7 +17,7 @@ from handrail.interfaces.cli.render.styles import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from handrail.app.checklists import ChecklistReport, Item, ItemResult, PhaseProgress
+    from handrail.app.builds.checklists import ChecklistReport, Item, ItemResult, PhaseProgress
 
 ENDINGS = {
     "done": "all items that were to be built were attempted",

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from handrail.app.check_run import CheckRow, RunState, Verdict
+from handrail.app.builds.check_run import CheckRow, RunState, Verdict
 from handrail.interfaces.http.endpoint import Call, Endpoint
 from handrail.protocol.values import Value
 
@@ -61,7 +61,7 @@ class CheckReport(Value):
 
 async def run_checks(call: Call, body: CheckOptions) -> CheckReport:
     """Start the project's checks in the sandbox; the request is your word that its code may run there."""
-    from handrail.app.verify import VerifyOptions
+    from handrail.app.builds.verify import VerifyOptions
 
     options = VerifyOptions(changed=body.changed, base=body.base, only=body.only)
     await call.app.checks.find(options)  # says what is wrong with the options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import HTMLResponse, Response
 
-from handrail.app.check_run import COUNTING, CheckResult, CheckRow, CheckRun, Issue, Verdict
+from handrail.app.builds.check_run import COUNTING, CheckResult, CheckRow, CheckRun, Issue, Verdict
 from handrail.interfaces.cli.render.check_lines import result_text, verdict_text
 from handrail.interfaces.cli.render.styles import clean, count_of, format_age, format_clock, format_duration
 from handrail.interfaces.web.conversation.blocks import button, dot
@@ -16,7 +16,7 @@ from handrail.interfaces.web.page_call import PageCall, part
 from handrail.protocol.errors import HandrailError
 
 if TYPE_CHECKING:
-    from handrail.app.verify import Check
+    from handrail.app.builds.verify import Check
 
 MAX_ISSUES = 200
 """Issues shown in one group; the API has all of them."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from handrail.app.build import BUILD_ROUTE, BuildResult, follow_build
+from handrail.app.builds.build import BUILD_ROUTE, BuildResult, follow_build
 from handrail.config.files import try_lock
 from handrail.pipelines.build.report import STATUSES, build_result
 from handrail.pipelines.build.states import ENDS, State

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from handrail.app.checklists import read_items
+from handrail.app.builds.checklists import read_items
 from handrail.pipelines.build.report import NAME, result_of
 from handrail.pipelines.build.states import State
 from handrail.protocol.errors import UsageProblem

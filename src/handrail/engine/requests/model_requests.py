@@ -13,7 +13,7 @@ from handrail.context.strategy import strategy_for
 from handrail.context.token_budget import measure_request
 from handrail.engine.limits import AffordedRequest
 from handrail.engine.preload import preloading
-from handrail.engine.request_record import RequestRecord
+from handrail.engine.requests.request_record import RequestRecord
 from handrail.models.model import Model, Progress, Request, Text, Thinking
 from handrail.models.reading.collector import Answer
 from handrail.protocol import events

@@ -1,0 +1,1 @@
+"""Builds, checks and checklists for interfaces."""
