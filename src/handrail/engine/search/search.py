@@ -305,7 +305,7 @@ class Search:
         """Whether more tests pass. Where all is to be written, a test that gets further counts too."""
         if tested.passing != best.passing or not self._writes or tested.names != best.names:
             return tested.passing > best.passing
-        steps = [(new.line, old.line) for new, old in zip(tested.failing, best.failing, strict=True)]
+        steps = [(_depth(new), _depth(old)) for new, old in zip(tested.failing, best.failing, strict=True)]
         return all(new >= old for new, old in steps) and any(new > old for new, old in steps)
 
     def _forbidden(self, path: str, new: str) -> str:
@@ -358,6 +358,11 @@ def _answered(now: Situation, question: Question, tried: CandidateTried) -> Situ
     line, indent = Line(question.path, question.line), question.prefix[: indent_of(question.prefix)]
     lines = {**now.written.get(line, {}), question.prefix: f"{indent}{tried.change}\n"}
     return now._replace(written={**now.written, line: lines})
+
+
+def _depth(issue: Issue) -> tuple[int, bool]:
+    """How far a test gets: to which line, and whether it can compare something there."""
+    return issue.line, issue.message.startswith("assert") or "AssertionError" in issue.message
 
 
 def _is_file_draft(question: Question) -> bool:
