@@ -78,7 +78,7 @@ def test_a_question_whose_answers_are_mostly_new_is_asked_again_while_there_is_t
     some = asked(now)
     wasted = {each.key: "repeated" if at < 2 else "failed" for at, each in enumerate(some[:9])}
     assert next_question(now._replace(asked=wasted)) is not None  # type: ignore[arg-type]
-    wasted = {each.key: "repeated" if at < 2 else "failed" for at, each in enumerate(some[:7])}
+    wasted = {each.key: "repeated" if at < 2 else "failed" for at, each in enumerate(some[:5])}
     assert next_question(now._replace(asked=wasted)) is None  # type: ignore[arg-type]
 
 
@@ -171,3 +171,15 @@ def test_no_question_is_asked_twice_and_the_questions_end(results: list[Result],
             now = now._replace(base=f"{now.base}.")
     assert len(keys) == len(set(keys))
     assert 0 < len(keys) < 1_000
+
+
+def test_a_function_is_begun_in_each_likely_way() -> None:
+    stub = Draft("b", "a.py", "total", 3)
+    now = Situation(drafts=(stub,), openings={stub: ["    rows", "    return"]})
+    found = [(each.kind, each.prefix) for each in asked(now)[:4]]
+    assert found == [
+        ("function", ""),
+        ("weighing", ""),
+        ("function", "    rows"),
+        ("function", "    return"),
+    ]

@@ -204,7 +204,7 @@ def _rewrites(files: Files, places: Sequence[FunctionAt]) -> Iterator[Draft]:
 
 def _draft(files: Files, path: str, name: str) -> Iterator[Draft]:
     text = without_body(path, files.sources[path], files.start.get(path, ""), name)
-    lines = [each.first for each in find_functions(path, text) if each.full_name == name]
+    lines = [each.body for each in find_functions(path, text) if each.full_name == name]
     if lines:
         yield Draft(text_hash(text), path, name, lines[0])
 

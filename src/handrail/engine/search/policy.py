@@ -40,6 +40,7 @@ class Draft(NamedTuple):
     name: str = ""
     """The function; empty: the whole file."""
     line: int = 0
+    """Where its body begins."""
 
 
 class Graft(NamedTuple):
@@ -95,6 +96,8 @@ class Situation(NamedTuple):
     """Stands for the best files; questions about others are other questions."""
     drafts: tuple[Draft, ...] = ()
     """What was missing or a stub at the start: whole files first, then functions, the likeliest first."""
+    openings: Mapping[Draft, Sequence[str]] = {}
+    """Ways to begin a function, the likeliest first."""
     grafts: tuple[Graft, ...] = ()
     rewrites: tuple[Draft, ...] = ()
     """Functions to write again without a look at how they are, the likeliest first."""
@@ -121,10 +124,10 @@ ROUNDS = ((3, 0.08, 8), (7, 0.02, 14), (12, 0.003, 24))
 """Lines that are weighed, how likely a branch must be at least, and how many branches are tried."""
 RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
 WARMER = (0.4, 0.7, 0.9, 1.1)
-DRAFTED_FILE, DRAFTED_FUNCTION = (0.0, 0.5, 0.8, 1.0), (0.0, 0.6, 0.9)
+DRAFTED_FILE, DRAFTED_FUNCTION = (0.0, 0.5, 0.8, 1.0), (0.6, 0.9)
 ONCE_MORE = tuple(round(0.6 + 0.03 * (7 * number % 17), 2) for number in range(17))  # while there is time
-LINES_WITHOUT_WEIGHING, INSERTIONS = 8, 4
-MAX_WASTED, MAX_WASTED_PART = 2, 0.25
+LINES_WITHOUT_WEIGHING, INSERTIONS, MAX_OPENINGS = 8, 4, 5
+MAX_WASTED, MAX_WASTED_PART = 2, 0.3
 GUESSED_SECONDS: Mapping[Kind, float] = {"file": 8.0, "function": 4.0}
 
 
@@ -155,9 +158,10 @@ def _questions(now: Situation) -> Iterator[Question]:
     yield from _drafted(files, DRAFTED_FILE)
     for graft in now.grafts:
         yield Question("graft", graft.path, graft.name, graft.draft, base=now.base)
+    yield from _begun(now, functions)
     yield from _drafted(functions, DRAFTED_FUNCTION)
     yield from _weighed(now) if now.weighs else _warmed(now)
-    yield from _drafted(now.rewrites, (0.0,))
+    yield from _begun(now, now.rewrites)
     for temperature in (*WARMER, *ONCE_MORE):
         yield from _drafted([*functions[:2], *files], (temperature,))
         if not now.drafts:
@@ -171,6 +175,19 @@ def _drafted(drafts: Sequence[Draft], temperatures: Sequence[float]) -> Iterator
         for base, path, name, line in drafts:
             kind: Kind = "function" if name else "file"
             yield Question(kind, path, name, line, temperature=temperature, base=base, fresh=True)
+
+
+def _begun(now: Situation, drafts: Sequence[Draft]) -> Iterator[Question]:
+    """Functions as the model writes them, then each likely beginning, which makes another function."""
+    yield from _drafted(drafts, (0.0,))
+    if now.weighs:
+        for base, path, name, line in drafts:
+            yield Question("weighing", path, name, line, base=base, fresh=True)
+        for draft in drafts:
+            for prefix in now.openings.get(draft, ())[:MAX_OPENINGS]:
+                yield Question(
+                    "function", draft.path, draft.name, draft.line, prefix, base=draft.base, fresh=True
+                )
 
 
 def _whole(
