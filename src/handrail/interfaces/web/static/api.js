@@ -37,8 +37,8 @@ async function fetched(address, options, read) {
 
 const isJson = (response) => response.headers.get("content-type")?.startsWith("application/json");
 
-export function request(method, path, body) {
-  const options = { method, headers: {} };
+export function request(method, path, body, headers = {}) {
+  const options = { method, headers: { ...headers } };
   if (body instanceof Blob) {
     options.headers["content-type"] = "application/octet-stream";
     options.body = body;

@@ -1,0 +1,3 @@
+export const clicks = {};
+export const submits = {};
+export function start() {}
