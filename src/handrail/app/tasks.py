@@ -8,6 +8,7 @@ from handrail.changes.forms.document import CreateChange, Document, RewriteChang
 from handrail.protocol.errors import PathProblem, UsageProblem
 from handrail.protocol.task import Task
 from handrail.tasks.dates import DATE_HINT, read_date, week_of
+from handrail.tasks.describe import applied_text
 from handrail.tasks.normalise import named_weekday
 from handrail.tasks.recurrence import ONE_DAY, occurrences, open_occurrence
 from handrail.tasks.task_list import TaskList
@@ -78,6 +79,25 @@ def week(tasks: Sequence[Task], day: date) -> list[tuple[date, tuple[DatedTask, 
 def _order(each: DatedTask) -> tuple[bool, date, str, int, int]:
     rank = ("high", "medium", "low", "").index(each.task.priority)
     return each.done, each.day or date.max, each.task.time or "99", rank, each.task.number
+
+
+class LastChange(NamedTuple):
+    """What undo would undo, in a few words: `added “Pay rent”`."""
+
+    change_id: str
+    text: str
+
+
+def last_change(tasks: TaskList) -> LastChange | None:
+    found = tasks.last_change()
+    if found is None:
+        return None
+    results = [each for each in found.report.results if each.valid]
+    text = applied_text(found.report.summary).rstrip(".")
+    task = (results[0].after or results[0].before) if len(results) == 1 else None
+    if task:
+        text = f"{text.split()[0]} “{task.title}”"
+    return LastChange(found.change_id, text[:1].lower() + text[1:])
 
 
 def find_task(tasks: TaskList, words: str) -> Task:

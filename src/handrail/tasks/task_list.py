@@ -131,6 +131,11 @@ class TaskList:
     def search(self, text: str) -> list[Task]:
         return search(self.load().tasks.values(), text)
 
+    def last_change(self) -> TasksChanged | None:
+        """The change that `undo` would undo."""
+        undoable = self.load().undoable
+        return self._event(undoable[-1][1]) if undoable else None
+
     def focused(
         self, where: TaskFilter | None = None, *, message: str = "", most: int = MAX_FOCUSED
     ) -> Focus:

@@ -16,6 +16,7 @@ REPEATS = {
     "monthly": "Every month",
     "every_n_days": "Every few days",
 }
+SIMPLE_REPEATS = {name: words for name, words in REPEATS.items() if name != "every_n_days"}
 PRIORITIES = {"": "No priority", "low": "Low priority", "medium": "Medium priority", "high": "High priority"}
 EXAMPLES = (
     "What is due this week?",
@@ -52,7 +53,7 @@ def quick_add(today: date) -> Html:
             "div",
             _day_input("scheduled_for", id="new-day", aria_label="Date", title="Date"),
             h("input", type="time", name="time", aria_label="Time", title="Time"),
-            h("select", *_options(REPEATS, "none"), name="repeat", aria_label="Repeats"),
+            h("select", *_options(SIMPLE_REPEATS, "none"), name="repeat", aria_label="Repeats"),
             h("select", *_options(PRIORITIES, ""), name="priority", aria_label="Priority"),
             h("button", "Add", type="submit", class_="primary"),
             class_="when",
@@ -67,6 +68,7 @@ def quick_add(today: date) -> Html:
 def task_form(task: Task, today: date) -> Html:
     """Everything about a task that can be changed."""
     rule = task.recurrence
+    begins = "Repeats from" if task.repeats else "Date"
     done = [day_text(date.fromisoformat(each), today) for each in task.completed_occurrences]
     past = h(
         "p",
@@ -79,7 +81,9 @@ def task_form(task: Task, today: date) -> Html:
         _field("Notes", h("textarea", task.notes, name="notes", rows="4", maxlength=MAX_NOTES)),
         h(
             "div",
-            _field("Repeats from" if task.repeats else "Date", _day_input("scheduled_for", task.scheduled_for)),
+            _field(
+                "Repeats from" if task.repeats else "Date", _day_input("scheduled_for", task.scheduled_for)
+            ),
             _field("Time", h("input", type="time", name="time", value=task.time)),
             _field("Priority", h("select", *_options(PRIORITIES, task.priority), name="priority")),
             class_="fields",

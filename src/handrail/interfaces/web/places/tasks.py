@@ -7,8 +7,8 @@ from typing import NamedTuple
 from starlette.responses import HTMLResponse, Response
 
 from handrail.app.app import App
-from handrail.app.tasks import Agenda, DatedTask, agenda, dated, week
-from handrail.interfaces.cli.render.styles import count_of, one_line
+from handrail.app.tasks import Agenda, DatedTask, agenda, dated, last_change, week
+from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.cli.render.task_lines import day_text, repeat_text
 from handrail.interfaces.http.errors import not_found
 from handrail.interfaces.web.conversation.blocks import button
@@ -197,8 +197,23 @@ def _week_title(monday: date, today: date) -> str:
     return f"{start} – {sunday.day} {sunday:%b}{year}"  # noqa: RUF001
 
 
-def _undo(app: App) -> Html:
-    return h("span")
+def _undo(app: App) -> Html | None:
+    """Says what it undoes: the last change, whoever made it."""
+    last = last_change(app.tasks)
+    if last is None:
+        return None
+    words = join("Undo", h("span", one_line(last.text), class_="soft"))
+    label = f"Undo: {one_line(last.text)}"
+    return h(
+        "button",
+        words,
+        type="button",
+        class_="quiet undo",
+        data_act="task-undo",
+        data_id=last.change_id,
+        aria_label=label,
+        title=label,
+    )
 
 
 def _group(group: Agenda, today: date, rows: dict[str, int]) -> Html:
@@ -214,7 +229,12 @@ def _group(group: Agenda, today: date, rows: dict[str, int]) -> Html:
         summary = h("summary", title)
         act = button("Delete all done", "task-clear", class_="quiet small danger")
         return h(
-            "details", summary, h("div", act, class_="group-act"), body, class_="task-group done", data_id=name
+            "details",
+            summary,
+            h("div", act, class_="group-act"),
+            body,
+            class_="task-group done",
+            data_id=name,
         )
     head = h("div", title, h("span", class_="space"), act, class_="group-head")
     return h("section", head, body, class_=f"task-group {name}")
@@ -228,9 +248,7 @@ def _more(name: str, shown: int, total: int) -> Html | None:
         return h("li", f"and {left:,} more; search finds them", class_="more-rows soft")
     words = f"Show {min(left, MORE_ROWS):,} more"
     rest = h("span", f"{left:,} are not shown", class_="soft") if left > MORE_ROWS else None
-    return h(
-        "li", button(words, "task-more", class_="small", id=name, at=shown), rest, class_="more-rows"
-    )
+    return h("li", button(words, "task-more", class_="small", id=name, at=shown), rest, class_="more-rows")
 
 
 def _row(each: DatedTask, today: date, *, dates: bool) -> Html:
@@ -242,7 +260,7 @@ def _row(each: DatedTask, today: date, *, dates: bool) -> Html:
         h(
             "button",
             h("span", one_line(task.title), class_="title"),
-            h("span", notes[:160], class_="notes") if notes else None,
+            h("span", notes[:160], class_="memo") if notes else None,
             type="button",
             class_="open-task",
             data_act="task-edit",
@@ -321,7 +339,9 @@ def _day(day: date, tasks: Sequence[DatedTask], today: date) -> Html:
                 "button",
                 h("span", each.task.time, class_="at") if each.task.time else None,
                 h("span", one_line(each.task.title), class_="title"),
-                h("span", "↻", class_="soft", role="img", aria_label="repeats") if each.task.repeats else None,
+                h("span", " ↻", class_="soft", role="img", aria_label="repeats")
+                if each.task.repeats
+                else None,
                 type="button",
                 class_="open-task",
                 data_act="task-edit",
@@ -337,10 +357,26 @@ def _day(day: date, tasks: Sequence[DatedTask], today: date) -> Html:
     head = h(
         "header",
         h("h3", h("span", f"{day:%a}"), " ", h("span", f"{day.day}", class_="number")),
-        h("span", count_of(still, "task") if still else "", class_="soft open-count"),
         button("+", "task-add-on", class_="quiet small", label=f"Add a task on {day:%A}", id=str(day)),
     )
     names = ["day", *(["today"] if day == today else []), *(["past"] if day < today else [])]
     return h(
         "section", head, h("ul", *rows, class_="task-rows"), class_=" ".join(names), data_day=day.isoformat()
     )
+
+
+def _day_row(each: DatedTask, today: date) -> Html:
+    task = each.task
+    again = h("span", " ↻", class_="soft", role="img", aria_label="repeats") if task.repeats else None
+    words = h(
+        "button",
+        h("span", task.time, class_="at") if task.time else None,
+        h("span", one_line(task.title), class_="title"),
+        again,
+        type="button",
+        class_="open-task",
+        data_act="task-edit",
+        data_id=task.id,
+    )
+    names = ["task", *(["is-done"] if each.done else []), *(["high"] if task.priority == "high" else [])]
+    return h("li", _tick(each, today), words, class_=" ".join(names), data_task=task.id)

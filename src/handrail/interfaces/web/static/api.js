@@ -17,7 +17,10 @@ async function answer(response) {
   if (response.ok) return response;
   let error = { message: `The server answered ${response.status}.` };
   try {
-    error = (await response.json()).error;
+    const found = await response.json();
+    // Errors of the task list are flat, as its contract says.
+    const flat = { message: [found.detail, ...(found.details || [])].join(" "), advice: found.advice, code: found.error };
+    error = typeof found.error === "string" ? flat : found.error;
   } catch {
     // not JSON: the status has to do
   }

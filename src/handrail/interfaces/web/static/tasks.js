@@ -94,38 +94,43 @@ export function newKey() {
   return [...bytes].map((each) => each.toString(16).padStart(2, "0")).join("");
 }
 
-export const countOf = (count) => `${count.toLocaleString("en")} ${count === 1 ? "task" : "tasks"}`;
+const countOf = (count) => `${count.toLocaleString("en")} ${count === 1 ? "task" : "tasks"}`;
 
 // Apply operations that the user asked for, all or none, and offer to undo them. Many are asked about a second time.
-export async function change(operations, words = "") {
+async function change(operations) {
   const wanted = await request("POST", "/llm/dryrun", { operations });
   const wrong = wanted.results.flatMap((each) => each.errors);
   if (wrong.length) throw new Problem(wrong.join(" "));
-  if (wanted.warnings.length && !(await sure(wanted.warnings))) return null;
-  return apply(operations, words);
+  if (wanted.warnings.length && !(await sure(wanted.warnings))) return;
+  await apply(operations);
 }
 
-export async function apply(operations, words = "") {
-  const done = await request("POST", "/llm/apply", { operations }, { "Idempotency-Key": newKey() });
-  const wrong = done.results.flatMap((each) => each.errors);
-  await refresh(done.results.flatMap((each) => each.ids));
-  if (wrong.length) throw new Problem(wrong.join(" "));
-  const said = words || applied(done.summary);
-  toast(said, { action: () => undo(done.changeId), label: "Undo", seconds: 10 });
+async function apply(operations, words = "") {
+  const { report, words: counted } = await applyAgreed(operations);
+  const said = words || counted;
+  toast(said, { action: () => undo(report.change_id), label: "Undo", seconds: 10 });
   say(said);
-  return done;
+}
+
+// Apply what the user has agreed to; a lost answer is asked for once more, which applies nothing twice.
+export async function applyAgreed(operations) {
+  const key = { "Idempotency-Key": newKey() };
+  const send = () => request("POST", "/llm/apply", { operations }, key);
+  const report = await send().catch((problem) => (problem.code ? Promise.reject(problem) : send()));
+  await refresh(report.results.flatMap((each) => each.ids));
+  return { report, words: applied(report.summary) };
 }
 
 const PAST = { created: "Added", updated: "Changed", completed: "Completed", deleted: "Deleted" };
 
-export function applied(summary) {
+function applied(summary) {
   const parts = Object.entries(PAST).filter(([name]) => summary[name]);
   const words = parts.map(([name, verb]) => `${verb} ${countOf(summary[name])}`);
   return words.length ? `${words.join(", ")}.` : "Nothing was changed.";
 }
 
-export async function undo(changeId = "") {
-  const undone = await request("POST", "/tasks/undo", changeId ? { changeId } : {});
+export async function undo(change_id) {
+  const undone = await request("POST", "/tasks/undo", { change_id });
   await refresh(undone.changes.map((each) => each.id));
   const words = `Undone: ${countOf(undone.changes.length)} as before.`;
   toast(words, { seconds: 4 });
@@ -170,10 +175,9 @@ async function add(form) {
     fields.scheduled_for ||= today();
   }
   const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value));
-  const done = await apply([{ op: "create", ...given }], `Added “${fields.title.trim()}”.`);
+  await apply([{ op: "create", ...given }], `Added “${fields.title.trim()}”.`);
   form.reset();
   form.elements.title.focus();
-  return done;
 }
 
 async function edit(id) {
@@ -194,19 +198,11 @@ async function save(form) {
   const changed = ["title", "notes", "scheduled_for", "time", "priority"].filter(differs);
   const fields = Object.fromEntries(changed.map((name) => [name, values[name]]));
   if (["repeat", "days", "until"].some(differs)) fields.recurrence = recurrence(values);
-  const problem = form.querySelector(".problem");
-  problem.textContent = "";
-  try {
-    if (Object.keys(fields).length) {
-      const title = values.title.trim();
-      await apply([{ op: "update", id: form.dataset.id, ...fields }], `Changed “${title}”.`);
-    }
-  } catch (refused) {
-    if (!(refused instanceof Problem)) throw refused;
-    problem.textContent = `${refused.message} ${refused.advice}`.trim();
-    return;
-  }
-  dialog.close();
+  await shownIn(form.querySelector(".problem"), async () => {
+    if (Object.keys(fields).length)
+      await apply([{ op: "update", id: form.dataset.id, ...fields }], `Changed “${values.title.trim()}”.`);
+    dialog.close();
+  });
 }
 
 async function tick(button) {
@@ -236,8 +232,51 @@ function menu(button) {
   openMenu(button, `Actions for ${title}`, {
     Edit: () => edit(id),
     ...(fixed ? {} : moves),
+    "Add to a checklist": () => promote(id, title, "checklist"),
+    "Make it an intent": () => promote(id, title, "intent"),
+    "Build it": () => build(id),
     Delete: () => remove(id, title),
   });
+}
+
+// A task becomes part of the work on the files.
+function promote(id, title, kind) {
+  const field = (name, label, value) =>
+    make("label", { class: "field" }, make("span", {}, label), make("input", { name, value, required: true }));
+  const fields = {
+    checklist: [field("checklist", "Checklist in Markdown", "CHECKLIST.md")],
+    intent: [field("intent", "Id of the intent", `TASK-${id}`), field("scope", "Files it owns", "src/**")],
+  }[kind];
+  const problem = make("p", { class: "t-bad problem", role: "alert" });
+  const button = make("button", { type: "submit", class: "primary" }, "Add");
+  const form = make("form", { class: "task-form" }, ...fields, problem, make("div", { class: "buttons" }, button));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const { scope, ...given } = Object.fromEntries(new FormData(form));
+    const body = scope ? { ...given, scope: scope.split(/[\s,]+/).filter(Boolean) } : given;
+    await shownIn(problem, async () => {
+      await request("POST", `/tasks/${id}/promote`, body);
+      dialog.close();
+      toast(`Added “${title}” to ${given.checklist || `the intents as ${given.intent}`}.`);
+    });
+  });
+  openDialog(kind === "intent" ? "Make it an intent" : "Add to a checklist", form);
+  form.querySelector("input").select();
+}
+
+async function build(id) {
+  const made = await request("POST", `/tasks/${id}/build`, {});
+  location.assign(`${base}/s/${made.session}`);
+}
+
+async function shownIn(problem, action) {
+  problem.textContent = "";
+  try {
+    await action();
+  } catch (refused) {
+    if (!(refused instanceof Problem)) throw refused;
+    problem.textContent = `${refused.message} ${refused.advice}`.trim();
+  }
 }
 
 const remove = (id, title) => apply([{ op: "delete", id }], `Deleted “${title}”.`);
@@ -299,5 +338,3 @@ export function start() {
   });
   setTimeout(poll, POLL_MS);
 }
-
-export const toBuild = (title) => location.assign(`${base}/?text=${encodeURIComponent(`/build ${title}`)}`);
