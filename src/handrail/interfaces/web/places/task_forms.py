@@ -81,9 +81,7 @@ def task_form(task: Task, today: date) -> Html:
         _field("Notes", h("textarea", task.notes, name="notes", rows="4", maxlength=MAX_NOTES)),
         h(
             "div",
-            _field(
-                "Repeats from" if task.repeats else "Date", _day_input("scheduled_for", task.scheduled_for)
-            ),
+            _field(begins, _day_input("scheduled_for", task.scheduled_for)),
             _field("Time", h("input", type="time", name="time", value=task.time)),
             _field("Priority", h("select", *_options(PRIORITIES, task.priority), name="priority")),
             class_="fields",

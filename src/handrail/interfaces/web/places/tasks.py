@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from starlette.responses import HTMLResponse, Response
 
-from handrail.app.app import App
-from handrail.app.tasks import Agenda, DatedTask, agenda, dated, last_change, week
+from handrail.app.tasks import Agenda, DatedTask, TaskList, agenda, dated, last_change, week
 from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.cli.render.task_lines import day_text, repeat_text
 from handrail.interfaces.http.errors import not_found
@@ -52,11 +51,9 @@ class Shown(NamedTuple):
 async def tasks_page(call: PageCall) -> Response:
     """The whole place; its script replaces the parts that change."""
 
-    def look(app: App) -> tuple[Html, date]:
-        today = app.tasks.clock.today
-        return _content(app, Shown.of(call, today)), today
-
-    content, today = await call.app.query(look)
+    tasks = call.app.tasks
+    today = tasks.clock.today
+    content = _content(tasks, Shown.of(call, today))
     left, _ = drawer_buttons()
     search = h(
         "div",
@@ -89,41 +86,33 @@ async def tasks_page(call: PageCall) -> Response:
 async def tasks_part(call: PageCall) -> Response:
     """What changes with the list; without content where the page has it already."""
 
-    def look(app: App) -> Html | None:
-        tasks = app.tasks
-        if call.query("known") == f"{tasks.load().seq} {tasks.clock.today}":
-            return None
-        return _content(app, Shown.of(call, tasks.clock.today))
-
-    content = await call.app.query(look)
-    return Response(status_code=204) if content is None else part(content)
+    tasks = call.app.tasks
+    today = tasks.clock.today
+    if call.query("known") == f"{tasks.load().seq} {today}":
+        return Response(status_code=204)
+    return part(_content(tasks, Shown.of(call, today)))
 
 
 async def task_rows(call: PageCall) -> Response:
     """The next rows of a group that is too long to be shown at once."""
 
-    def look(app: App) -> Html:
-        today = app.tasks.clock.today
-        groups = _groups(app, Shown.of(call, today), today)
-        name, start = call.query("group"), call.number("from")
-        found = next((each.tasks for each in groups if slug(each.heading) == name), ())
-        rows = [_row(each, today, dates=name != "today") for each in found[start : start + MORE_ROWS]]
-        return join(rows, _more(name, start + len(rows), len(found)))
-
-    return part(await call.app.query(look))
+    tasks = call.app.tasks
+    today = tasks.clock.today
+    groups = _groups(tasks, Shown.of(call, today), today)
+    name, start = call.query("group"), call.number("from")
+    found = next((each.tasks for each in groups if slug(each.heading) == name), ())
+    rows = [_row(each, today, dates=name != "today") for each in found[start : start + MORE_ROWS]]
+    return part(join(rows, _more(name, start + len(rows), len(found))))
 
 
 async def task_form_part(call: PageCall) -> Response:
     """The form that edits a task."""
 
-    def look(app: App) -> Html | None:
-        task = app.tasks.get(call.request.path_params["task"])
-        return task_form(task, app.tasks.clock.today) if task else None
-
-    form = await call.app.query(look)
-    if form is None:
+    tasks = call.app.tasks
+    task = tasks.get(call.request.path_params["task"])
+    if task is None:
         raise not_found("This task is no longer there.", "It was deleted meanwhile; undo brings it back.")
-    return part(form)
+    return part(task_form(task, tasks.clock.today))
 
 
 # The list
@@ -133,31 +122,29 @@ def slug(heading: str) -> str:
     return heading.lower().replace(" ", "-")
 
 
-def _groups(app: App, shown: Shown, today: date) -> list[Agenda]:
-    tasks = app.tasks
+def _groups(tasks: TaskList, shown: Shown, today: date) -> list[Agenda]:
     if not shown.query:
         return agenda(tasks.all(), today)
     found = tuple(dated(task, today) for task in tasks.search(shown.query))
     return [Agenda(FOUND, found)] if found else []
 
 
-def _content(app: App, shown: Shown) -> Html:
-    tasks = app.tasks
+def _content(tasks: TaskList, shown: Shown) -> Html:
     today = tasks.clock.today
     state = tasks.load()
     if shown.day and not shown.query:
-        body = _week(app, shown.day, today)
+        body = _week(tasks, shown.day, today)
     else:
-        groups = _groups(app, shown, today)
+        groups = _groups(tasks, shown, today)
         body = join(*(_group(each, today, shown.rows) for each in groups))
         if not groups:
             words = f"No task has the words “{shown.query}”." if shown.query else NONE_YET
             body = h("p", words, class_="empty")
     known = h("span", id="tasks-known", data_known=f"{state.seq} {today}", data_today=today.isoformat())
-    return join(known, _toolbar(app, shown, today), body)
+    return join(known, _toolbar(tasks, shown, today), body)
 
 
-def _toolbar(app: App, shown: Shown, today: date) -> Html:
+def _toolbar(tasks: TaskList, shown: Shown, today: date) -> Html:
     views = h(
         "div",
         _view_button("List", "list", chosen=shown.day is None),
@@ -176,7 +163,7 @@ def _toolbar(app: App, shown: Shown, today: date) -> Html:
         ]
         if not monday <= today < monday + WEEK:
             moves.append(button("This week", "task-week", class_="small", id=str(today)))
-    return h("div", views, *moves, h("span", class_="space"), _undo(app), class_="task-tools")
+    return h("div", views, *moves, h("span", class_="space"), _undo(tasks), class_="task-tools")
 
 
 def _view_button(words: str, name: str, *, chosen: bool) -> Html:
@@ -197,9 +184,9 @@ def _week_title(monday: date, today: date) -> str:
     return f"{start} – {sunday.day} {sunday:%b}{year}"  # noqa: RUF001
 
 
-def _undo(app: App) -> Html | None:
+def _undo(tasks: TaskList) -> Html | None:
     """Says what it undoes: the last change, whoever made it."""
-    last = last_change(app.tasks)
+    last = last_change(tasks)
     if last is None:
         return None
     words = join("Undo", h("span", one_line(last.text), class_="soft"))
@@ -324,34 +311,13 @@ def _menu_button(each: DatedTask) -> Html:
 # The week
 
 
-def _week(app: App, day: date, today: date) -> Html:
-    days = [_day(each, tasks, today) for each, tasks in week(app.tasks.all(), day)]
+def _week(tasks: TaskList, day: date, today: date) -> Html:
+    days = [_day(each, found, today) for each, found in week(tasks.all(), day)]
     return h("div", h("div", *days, class_="week-grid"), class_="week")
 
 
 def _day(day: date, tasks: Sequence[DatedTask], today: date) -> Html:
-    still = sum(not each.done for each in tasks)
-    rows = [
-        h(
-            "li",
-            _tick(each, today),
-            h(
-                "button",
-                h("span", each.task.time, class_="at") if each.task.time else None,
-                h("span", one_line(each.task.title), class_="title"),
-                h("span", " ↻", class_="soft", role="img", aria_label="repeats")
-                if each.task.repeats
-                else None,
-                type="button",
-                class_="open-task",
-                data_act="task-edit",
-                data_id=each.task.id,
-            ),
-            class_=f"task{' is-done' if each.done else ''}{' high' if each.task.priority == 'high' else ''}",
-            data_task=each.task.id,
-        )
-        for each in tasks[:DAY_ROWS]
-    ]
+    rows = [_day_row(each, today) for each in tasks[:DAY_ROWS]]
     more = len(tasks) - len(rows)
     rows += [h("li", f"and {more:,} more", class_="more-rows soft")] if more > 0 else []
     head = h(
