@@ -39,6 +39,7 @@ from handrail.protocol.values import TaskFilter, to_dict
 from handrail.tasks.describe import NO_CHANGE, applied_text, operation_line, summary_text, task_line
 from handrail.tasks.scope import asks_only, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
+from handrail.tasks.task_list import target_digest
 
 LOOK, PROPOSE, PROPOSE_ONE, CHECK = "look", "propose", "propose_one", "check"
 SUMMARISE, OFFER, DECIDE, APPLY = "summarise", "offer", "decide", "apply"
@@ -266,7 +267,11 @@ async def apply(work: StepContext) -> Output:
     agreed = [results[index] for index in decided["picked"]]
     try:
         applied = work.tasks.apply(
-            [each.op for each in agreed], key=work.key, key_seconds=math.inf, by="assistant", agreed=agreed
+            [each.op for each in agreed],
+            key=work.key,
+            key_seconds=math.inf,
+            by="assistant",
+            seen=[target_digest(each) for each in agreed],
         )
     except UsageProblem as problem:
         return {"applied": 0, "text": f"{problem} Ask again."}

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from handrail import __version__
 from handrail.interfaces.http.api.table import ENDPOINTS
 from handrail.interfaces.http.endpoint import EVENT_STREAM, Endpoint, Upload
-from handrail.interfaces.http.errors import JSON, ErrorBody
+from handrail.interfaces.http.errors import JSON, ErrorBody, FlatError
 from handrail.interfaces.http.event_feed import LiveText, RecordedEvent
 from handrail.protocol.values import Tagged
 
@@ -37,14 +37,20 @@ EVENTS = (
 @cache
 def openapi_document(workspaces: tuple[str, ...]) -> bytes:
     """The document as JSON, for a server of these workspaces."""
-    types = list(dict.fromkeys([ErrorBody, RecordedEvent, LiveText, *_all_types()]))
+    types = list(dict.fromkeys([ErrorBody, FlatError, RecordedEvent, LiveText, *_all_types()]))
     schemas, components = schema_components(types, ref_template=REFERENCE)
     by_type = dict(zip(types, schemas, strict=True))
-    error = {"description": "Any other error", "content": {JSON: {"schema": by_type[ErrorBody]}}}
+    # The token is checked before it is known which endpoint a request is for.
+    flat = {"anyOf": [by_type[FlatError], by_type[ErrorBody]]}
+    error, flat_error = (
+        {"description": "Any other error", "content": {JSON: {"schema": schema}}}
+        for schema in (by_type[ErrorBody], flat)
+    )
     paths: dict[str, Schema] = {}
     for endpoint in ENDPOINTS:
         prefix = "/api" if endpoint.of_server else "/api/w/{workspace}"
-        operation = _operation(endpoint, workspaces, by_type, components, error)
+        failed = flat_error if endpoint.invalid else error
+        operation = _operation(endpoint, workspaces, by_type, components, failed)
         paths.setdefault(prefix + endpoint.path, {})[endpoint.method.lower()] = operation
     return encode(
         {
@@ -102,6 +108,8 @@ def _operation(
             }
             for name, schema in struct["properties"].items()
         ]
+    text = {"type": "string", "pattern": "^[!-~]{1,200}$"}
+    parameters += [{"name": name, "in": "header", "schema": text} for name in endpoint.headers]
     answer: Schema = {"description": endpoint.summary}
     if _is_response(types["return"]):
         answer["content"] = {endpoint.returns: {"schema": {"type": "string"}}}

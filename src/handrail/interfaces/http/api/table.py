@@ -13,6 +13,7 @@ from handrail.interfaces.http.api.models import MODEL_ENDPOINTS
 from handrail.interfaces.http.api.own_commands import OWN_COMMAND_ENDPOINTS
 from handrail.interfaces.http.api.sessions import SESSION_ENDPOINTS
 from handrail.interfaces.http.api.settings import SETTING_ENDPOINTS
+from handrail.interfaces.http.api.tasks import TASK_ENDPOINTS
 from handrail.interfaces.http.api.workspace import WORKSPACE_ENDPOINTS
 from handrail.interfaces.http.endpoint import Endpoint
 from handrail.protocol.values import Value
@@ -51,4 +52,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *MODEL_ENDPOINTS,
     *SETTING_ENDPOINTS,
     *WORKSPACE_ENDPOINTS,
+    *TASK_ENDPOINTS,
 )
