@@ -241,11 +241,11 @@ class App:
                 lines.append(f"The log was repaired on {when}: {report}")
             raise UsageProblem("\n".join(lines)) from problem
 
-    def new_session(self) -> str:
-        """The id of a fresh session, held by this process."""
+    def new_session(self, session_id: str = "") -> str:
+        """The id of a fresh session, held by this process; it gets `session_id`, if that is given."""
         route = self.options.route
         check_route(route, self.turn_factory.catalogue)  # a wrong route must not leave a session
-        session = Session(self.log, new_id("s"))
+        session = Session(self.log, session_id or new_id("s"))
         session.try_hold()
         session.append(
             SessionStarted(

@@ -104,13 +104,16 @@ class MessageBuilder(NamedTuple):
         runs = RunSummaries() if bare else untold_run_summaries(state, can.context_window)
         window = can.context_window if strategy.shows_map else 0
         mapped = MapFragment() if bare else self.map.part(state, command.text, window)
+        before = (
+            f"[What was said before, as the sender tells it:]\n{command.earlier}" if command.earlier else ""
+        )
         images = (*command.images, *(each.image for each in attached.images))
         event = UserMessage(
             message_id=command.message_id,
             turn_id=turn_id,
             text=command.text,
             attached="\n\n".join(
-                part for part in (attached.text, again.text, mapped.text, known, runs.text, now, told) if part
+                filter(None, (attached.text, again.text, mapped.text, known, runs.text, now, told, before))
             ),
             files=files,
             gone=again.gone,
@@ -121,6 +124,8 @@ class MessageBuilder(NamedTuple):
             suggested=command.suggested,
             runs=runs.runs,
             run_id=run_id,
+            proposes=command.proposes,
+            earlier=command.earlier,
         )
         return BuiltMessage(event, tuple(each.data for each in attached.images))
 
@@ -197,7 +202,8 @@ def earlier_turns(session: Session) -> str:
                 lines.append(f"assistant: {head_and_tail(entry.text, EARLIER_CHARACTERS)}")
         if turns == EARLIER_TURNS:
             break
-    return "\n".join(reversed(lines))
+    told = turn_message(session).earlier if session.state.turn else ""
+    return "\n".join(filter(None, [*reversed(lines), told]))
 
 
 def command_events(session: Session, command: commands.Command, intents: IntentFile) -> list[Event]:

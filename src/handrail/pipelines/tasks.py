@@ -139,10 +139,11 @@ short sentences in the user's language, what they would do. Name no operation th
 
 
 def skipped_stages(asked: MessageFacts) -> tuple[str, ...]:
+    later = (DECIDE, APPLY) if asked.proposes else ()
     if not asked.directly:
-        return (PROPOSE_ONE,)
+        return (PROPOSE_ONE, *later)
     # Each call of a small model takes many seconds, and a list is a better answer than it gives.
-    return (PROPOSE, SUMMARISE, *((PROPOSE_ONE,) if asks_only(asked.question) else ()))
+    return (PROPOSE, SUMMARISE, *((PROPOSE_ONE,) if asks_only(asked.question) else ()), *later)
 
 
 # Stages
@@ -305,10 +306,12 @@ def proposal_text(outputs: Outputs) -> str:
     lines += [f"Warning: {text}" for text in found["warnings"]]
     if len(labels) > 1:
         lines.append('Letters choose some of them: "a b".')
-    proposal = "\n".join([outputs[OFFER]["summary"], *lines])
-    if not found["answer"]:
-        return proposal
-    return f"**Answer**\n\n{found['answer']}\n\n**Proposed changes**\n\n{proposal}"
+    return in_sections(found["answer"], "\n".join([outputs[OFFER]["summary"], *lines]))
+
+
+def in_sections(answer: str, proposal: str) -> str:
+    """Answer and proposal under headings; without an answer, the proposal alone."""
+    return f"**Answer**\n\n{answer}\n\n**Proposed changes**\n\n{proposal}" if answer else proposal
 
 
 def _summary(outputs: Outputs) -> str:
@@ -332,6 +335,9 @@ def ended_text(outputs: Outputs) -> str:
     found, done = outputs[CHECK], outputs.get(APPLY, {}).get("text", "")
     if done:
         return str(done)
+    if _valid(outputs) and DECIDE not in outputs:  # whoever asked applies it
+        lines = [outputs[OFFER]["summary"], *(f"- {text}" for text in found["lines"])]
+        return in_sections(found["answer"], "\n".join(lines))
     parts = [found["answer"], found["question"]]
     parts += [f"- {text}" for text in found["lines"]]
     if not any(parts):

@@ -112,11 +112,13 @@ class Router(NamedTuple):
         named = AGENT_MENTION.match(message.text)
         asked = message.text[named.end() :].strip() if named and named[1] == route.name else message.text
         text = route.meant or asked
+        if message.proposes and route.name == WORK_ROUTE:
+            route = route._replace(name=ANSWER_ROUTE)
         # A user who chooses `chat` and clearly asks for work gets it, unless the model answers directly.
         works = text == CONTINUE_INPUT or match_rules(text).wish == "work"
         directly = strategy_for(capabilities).answers_directly
         reads_only = route.name == ANSWER_ROUTE and (
-            route.routed is not None or directly or not works or by_schema
+            route.routed is not None or directly or not works or by_schema or message.proposes
         )
         # Work for a model without native tools is done by one answer with changes, unless the user chose the
         # tool loop; then calls are written as text.
@@ -132,7 +134,11 @@ class Router(NamedTuple):
             if not pipeline.works:
                 raise UsageProblem(CHECK_NEEDS_WORK.format(pipeline=pipeline.name))
         facts = MessageFacts(
-            text, directly=directly, native_tools=capabilities.native_tools, reads_only=reads_only
+            text,
+            directly=directly,
+            native_tools=capabilities.native_tools,
+            reads_only=reads_only,
+            proposes=message.proposes,
         )
         skips = self.catalogue.skipped(pipeline, facts)
         if by_schema and (pipeline.sha256 or pipeline.last(skips).kind not in IN_CONVERSATION):

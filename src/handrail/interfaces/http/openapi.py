@@ -1,7 +1,8 @@
 """The OpenAPI document, made from the table of endpoints and the types that they read and write."""
 
 from functools import cache
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 
 from msgspec.json import encode, schema_components
 from starlette.responses import Response
@@ -74,8 +75,15 @@ def openapi_document(workspaces: tuple[str, ...]) -> bytes:
 
 
 def _all_types() -> list[Any]:
-    found = [endpoint.types.get(name) for endpoint in ENDPOINTS for name in ("query", "body", "return")]
+    found = [endpoint.types.get(name) for endpoint in ENDPOINTS for name in ("query", "body")]
+    found += [each for endpoint in ENDPOINTS for each in _answers(endpoint)]
     return [each for each in found if each is not None and each is not Upload and not _is_response(each)]
+
+
+def _answers(endpoint: Endpoint) -> tuple[Any, ...]:
+    """The types of which the answer is one."""
+    type_ = endpoint.types["return"]
+    return get_args(type_) if isinstance(type_, UnionType) else (type_,)
 
 
 def _is_response(type_: Any) -> bool:
@@ -113,10 +121,11 @@ def _operation(
     answer: Schema = {"description": endpoint.summary}
     if _is_response(types["return"]):
         answer["content"] = {endpoint.returns: {"schema": {"type": "string"}}}
-        if endpoint.returns == EVENT_STREAM:
+        if endpoint.returns == EVENT_STREAM and not endpoint.invalid:
             answer["description"] = EVENTS
     else:
-        answer["content"] = {JSON: {"schema": by_type[types["return"]]}}
+        schemas = [by_type[each] for each in _answers(endpoint)]
+        answer["content"] = {JSON: {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}
     operation: Schema = {
         "operationId": endpoint.function.__name__,
         "summary": endpoint.summary,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from handrail import __version__
 from handrail.interfaces.http.api.agents import AGENT_ENDPOINTS
+from handrail.interfaces.http.api.assistant import ASSISTANT_ENDPOINTS
 from handrail.interfaces.http.api.audit import AUDIT_ENDPOINTS
 from handrail.interfaces.http.api.changes import CHANGE_ENDPOINTS
 from handrail.interfaces.http.api.checks import CHECK_ENDPOINTS
@@ -53,4 +54,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *SETTING_ENDPOINTS,
     *WORKSPACE_ENDPOINTS,
     *TASK_ENDPOINTS,
+    *ASSISTANT_ENDPOINTS,
 )
