@@ -150,6 +150,97 @@ def test_deleting_many_done_tasks_is_asked_twice_and_undone(site: Site, page: Pa
     expect(group(page, "done").locator("h2")).to_contain_text(str(MANY))
 
 
+PLANTS = {"title": "Water the plants", "scheduled_for": day(0)}
+MILK = {"title": "Buy milk"}
+
+
+@pytest.mark.promise("TASK-52")
+def test_proposed_changes_are_ticked_applied_and_undone(site: Site, page: Page) -> None:
+    wrong = {"op": "complete", "id": "99"}
+    operations = (
+        {"op": "create", "title": "Dinner with Zoë", "time": "19:00"},
+        {"op": "update", "id": "1", "scheduled_for": day(7), "priority": "high"},
+        {"op": "delete", "id": "2"},
+        wrong,
+    )
+    answers = (proposed(*operations), proposed(*operations), summarised("Plans the dinner."))
+    open_tasks(page, site, *answers, tasks=[PLANTS, MILK])
+    turn = ask(page, "add dinner with Zoë at 7, move the plants a week and delete the milk")
+    expect(turn.locator(".answer-words")).to_have_text("Plans the dinner.")
+    rows = turn.locator(".operation")
+    expect(rows).to_have_count(4)
+    expect(rows.nth(0)).to_contain_text("Add “Dinner with Zoë”event")
+    expect(rows.nth(0)).to_contain_text("Still missing: a date")
+    expect(rows.nth(1).locator("del").last).to_have_text("none")
+    expect(rows.nth(1).locator("ins").last).to_have_text("high")
+    expect(rows.nth(3)).to_contain_text("There is no task 99")
+    expect(rows.nth(3).locator("input")).to_be_disabled()
+    expect(rows.nth(3).locator("input")).not_to_be_checked()
+    expect(turn.get_by_role("button", name="Apply all 3")).to_be_enabled()
+    rows.nth(2).locator("input").uncheck()
+    expect(row(page, "Dinner")).to_have_count(0)
+    turn.get_by_role("button", name="Apply 2 of 3").click()
+    expect(turn.locator("footer")).to_contain_text("Applied. Added 1 task, Changed 1 task.")
+    expect(row(page, "Dinner with Zoë")).to_be_visible()
+    expect(row(page, "Buy milk")).to_be_visible()
+    expect(group(page, "later")).to_contain_text("Water the plants")
+    turn.get_by_role("button", name="Undo").click()
+    expect(turn.locator("footer")).to_contain_text("Undone.")
+    expect(group(page, "today")).to_contain_text("Water the plants")
+
+
+@pytest.mark.promise("TASK-51")
+def test_the_assistant_deletes_many_only_after_a_second_question(site: Site, page: Page) -> None:
+    bulk = proposed({"op": "bulk_delete", "where": {"text": "old"}})
+    tasks = [{"title": f"Old {number}"} for number in range(MANY)]
+    open_tasks(page, site, bulk, summarised("Deletes the old ones."), tasks=tasks)
+    turn = ask(page, "delete all tasks that are old")
+    expect(turn.locator(".operation")).to_contain_text(f"Delete {MANY} tasks")
+    turn.get_by_role("button", name="Apply").click()
+    expect(page.locator("dialog")).to_contain_text(f"This deletes {MANY} tasks.")
+    page.keyboard.press("Escape")
+    expect(page.locator(".task")).to_have_count(MANY)
+    turn.get_by_role("button", name="Apply").click()
+    page.get_by_role("button", name="Yes, I am sure").click()
+    expect(page.locator(".task")).to_have_count(0)
+    turn.get_by_role("button", name="Undo").click()
+    expect(page.locator(".task")).to_have_count(MANY)
+
+
+@pytest.mark.promise("TASK-52")
+def test_an_unclear_message_has_chips_and_the_chosen_one_stays(site: Site, page: Page) -> None:
+    unclear = {
+        "decision": "clarify",
+        "confidence": 0.3,
+        "question": "Which one do you mean?",
+        "options": [{"id": "1", "title": "Water the plants"}, {"id": "2", "title": "Buy milk"}],
+        "entities": [],
+        "where": {},
+    }
+    done = proposed({"op": "complete", "id": "2"})
+    open_tasks(page, site, {"text": json.dumps(unclear)}, done, summarised("Completes it."), tasks=[PLANTS, MILK])
+    turn = ask(page, "that one, it was the other thing I meant")
+    expect(turn).to_contain_text("Which one do you mean?")
+    turn.get_by_role("button", name="Buy milk").click()
+    expect(turn.locator(".chip.chosen")).to_have_text("Buy milk")
+    expect(turn.get_by_role("button", name="Water the plants")).to_be_disabled()
+    after = page.locator(".turn-of-tasks").last
+    after.get_by_role("button", name="Apply").click()
+    expect(after.locator("footer")).to_contain_text("Applied. Completed 1 task.")
+    expect(group(page, "done").locator("h2")).to_contain_text("1")
+
+
+@pytest.mark.promise("TASK-52")
+def test_a_question_is_answered_and_what_fails_says_so(site: Site, page: Page) -> None:
+    open_tasks(page, site, proposed(answer=f"Two tasks. {MARKUP}"), {"error": "overloaded"}, tasks=[PLANTS])
+    turn = ask(page, "what is due this week?")
+    expect(turn.locator(".answer-words")).to_contain_text("Two tasks. <img src=x")
+    assert page.evaluate("window.ran") is None
+    expect(turn.locator(".operation")).to_have_count(0)
+    page.get_by_role("button", name="Close the assistant's answer").click()
+    expect(page.locator("#task-sheet")).to_be_hidden()
+
+
 @pytest.mark.promise("TASK-53")
 def test_ten_thousand_tasks_are_rendered_a_page_at_a_time_and_found_by_words(site: Site, page: Page) -> None:
     count = 10_000
