@@ -1,6 +1,6 @@
 """User input as events: messages with attachments, simple commands, answers to questions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from handrail.workspace.intents_file import IntentFile
 
 if TYPE_CHECKING:
     from handrail.engine.context import TurnContext
+    from handrail.tasks.task_list import TaskList
 
 EARLIER_CHARACTERS, RUN_CHARACTERS, EARLIER_TURNS = 300, 800, 3
 MODEL_CANNOT_SEE = (
@@ -64,6 +65,7 @@ class MessageBuilder(NamedTuple):
     map: RepositoryMap
     model: Model | None
     intents: IntentFile
+    tasks: "Callable[[], TaskList]"
 
     def build(
         self,
@@ -91,7 +93,7 @@ class MessageBuilder(NamedTuple):
         if looked_up is None and "@" in named:
             from handrail.engine.mention_lookup import look_up_names
 
-            looked_up = look_up_names(named, self.workspace, self.intents)
+            looked_up = look_up_names(named, self.workspace, self.intents, self.tasks)
         attached = attach_mentions(
             named, self.workspace, cap, command.images, also, looked_up=looked_up or {}
         )
