@@ -1,5 +1,6 @@
 """A throwaway folder for one run of an agent, walled off from the machine, and the tests that judge it."""
 
+import importlib.metadata
 import os
 import shutil
 import signal
@@ -17,6 +18,8 @@ from bench.repair.tasks import PROJECTS, Task
 
 TEST_SECONDS = 60.0
 STOP_SECONDS = 20.0
+TESTS = CACHE / "tests"
+"""A virtual environment with pytest alone: the plugins of this one would take a second of each run."""
 GIT = ("-c", "user.name=Bench", "-c", "user.email=bench@example.com", "-c", "commit.gpgsign=false")
 
 
@@ -25,11 +28,12 @@ class Place(NamedTuple):
 
     home: Path
     folder: Path
+    python: Path = Path(sys.executable)
+    """What the tests run with, whatever the agent itself runs with."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """Tests run with this Python, whatever the agent itself runs with."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
         return {
             "PATH": path,
             "HOME": str(self.home),
@@ -40,12 +44,22 @@ class Place(NamedTuple):
         }
 
 
+def python_for_tests() -> Path:
+    """The Python of a virtual environment with pytest, made if it is not there."""
+    if not (TESTS / "bin" / "pytest").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", TESTS], check=True)
+        version = importlib.metadata.version("pytest")
+        words = ["-m", "pip", "install", "-q", "--disable-pip-version-check", f"pytest=={version}"]
+        subprocess.run([TESTS / "bin" / "python", *words], check=True)
+    return TESTS / "bin" / "python"
+
+
 @contextmanager
 def workspace(task: Task) -> Iterator[Place]:
     """The task's files in a git repository, and a home beside it; both are gone afterwards."""
     (CACHE / "homes").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE / "homes", ignore_cleanup_errors=True) as outer:
-        place = Place(Path(outer, "home"), Path(outer, task.project.name))
+        place = Place(Path(outer, "home"), Path(outer, task.project.name), python_for_tests())
         place.home.mkdir()
         task.write_start(place.folder)
         (place.folder / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n.aider*\n")
@@ -98,7 +112,7 @@ def run(
 
 
 def _wall(place: Place) -> list[str]:
-    outer, python = str(place.folder.parent), sys.prefix
+    outer, python = str(place.folder.parent), str(place.python.parents[1])
     wall = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", tempfile.gettempdir()]
     wall += ["--ro-bind", python, python, "--tmpfs", str(PROJECTS)]  # Python may be in the temporary folder
     wall += ["--bind", outer, outer, "--unshare-pid", "--die-with-parent", "--chdir", str(place.folder)]
@@ -119,7 +133,7 @@ def test(place: Place, folder: str) -> Tested:
     report = place.home / "report.xml"
     report.unlink(missing_ok=True)
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", folder]
-    run([sys.executable, *words], place, TEST_SECONDS, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    run([str(place.python), *words], place, TEST_SECONDS, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
     try:
         suites = list(ElementTree.parse(report).getroot().iter("testsuite"))  # noqa: S314 our own pytest wrote it
     except (OSError, ElementTree.ParseError):

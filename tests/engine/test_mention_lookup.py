@@ -12,6 +12,7 @@ from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import TurnFinished, UserMessage
 from handrail.protocol.values import ChecklistItem
 from handrail.storage.map_cache import MapCache
+from handrail.tasks.task_list import TaskList
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 from tests.engine.conversation import conversation
@@ -50,10 +51,16 @@ PROJECT = {
 }
 
 
+def no_tasks() -> TaskList:
+    raise AssertionError("no task is mentioned")
+
+
 def attached(root: Path, message: str) -> tuple[str, tuple[str, ...]]:
     workspace = Workspace(root)
     found = attach_mentions(
-        message, workspace, looked_up=look_up_names(message, workspace, IntentFile(workspace))
+        message,
+        workspace,
+        looked_up=look_up_names(message, workspace, IntentFile(workspace), no_tasks),
     )
     return found.text, found.unattached
 
@@ -87,13 +94,27 @@ async def test_every_place_of_a_symbol_is_attached(tmp_path: Path) -> None:
 @pytest.mark.promise("CTX-6")
 async def test_what_names_nothing_is_prose_or_an_error_with_the_nearest(tmp_path: Path) -> None:
     root = write(tmp_path, PROJECT)
-    assert attached(root, "use @dataclass and @task:3") == ("", ())
+    assert attached(root, "use @dataclass and @task") == ("", ())
     text, (told,) = attached(root, "see @intent:INT-2")
     assert "Did you mean INT-1?" in told
     assert "Do not guess" in text
     assert "docs/spec.md" in attached(root, "see @docs/spek.md")[1][0]
     write(root, {".handrail/context.toml": "[names]\nSpec = 3\n"})
     assert "Spec names no files" in attached(root, "see @Spec")[1][0]
+
+
+@pytest.mark.promise("CTX-6")
+async def test_task_is_attached_with_its_notes(tmp_path: Path) -> None:
+    root = write(tmp_path, PROJECT)
+    async with conversation(root, [{"text": "Hello"}]) as talk:
+        tasks = talk.app.tasks
+        tasks.apply([{"op": "create", "title": "Round totals", "notes": "To cents.\n  Never up."}])
+        await talk.send(SendMessage(text="what about @task:1 and @task:2?", route="agent"))
+        message = await talk.until(UserMessage)
+        await talk.until(TurnFinished)
+        assert [each.text for each in complete_mention(talk.app, "task:", first=False)] == ["task:1"]
+    assert "### Task 1 Round totals\nTo cents.\n  Never up." in message.attached
+    assert "there is no such task. Open ones: 1 (Round totals)." in message.unattached[0]
 
 
 @pytest.mark.promise("CTX-6")
@@ -106,7 +127,7 @@ async def test_diff_problems_and_address_are_looked_up_now(tmp_path: Path) -> No
     write(root, {"src/cart.py": edited, ".env": "KEY=hunter2\n", "new.py": ""})
     intents = IntentFile(Workspace(root))
     found = await look_up(
-        "@diff @problems @http://127.0.0.1:9/x", Workspace(root), intents, lambda: checks_of(root)
+        "@diff @problems @http://127.0.0.1:9/x", Workspace(root), intents, no_tasks, lambda: checks_of(root)
     )
     assert "+LIMIT = 4" in found["diff"].text
     assert "New files: new.py" in found["diff"].text

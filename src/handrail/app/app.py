@@ -388,13 +388,8 @@ class App:
         self._tasks.start_soon(warm, self._warming)
 
     def run_in_background(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run this until it ends or the application is closed; a problem ends it quietly."""
-
-        async def run() -> None:
-            with suppress(HandrailError):
-                await work()
-
-        self._tasks.start_soon(run)
+        """Run this until it ends or the application is closed."""
+        self._tasks.start_soon(work)
 
     async def chosen_model(self, session_id: str = "") -> ModelChoice:
         session = Session(self.log, session_id).load() if session_id else None
@@ -432,8 +427,7 @@ class App:
             from handrail.tasks.dates import user_zone
             from handrail.tasks.task_list import TaskList
 
-            zone = user_zone(self.settings.tasks.time_zone, self._environ)
-            self._task_list = TaskList(self.log, zone)
+            self._task_list = TaskList(self.log, user_zone(self.settings.tasks.time_zone, self._environ))
         return self._task_list
 
     @property

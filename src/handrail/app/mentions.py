@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from handrail.app.files import find_files
 from handrail.context.map.repository_map import MAP_FILE
 from handrail.context.map.symbols import Symbols
-from handrail.context.mentions import INTENT
+from handrail.context.mentions import INTENT, TASK
 from handrail.context.named_documents import named_documents
 from handrail.protocol.errors import ConfigProblem
 from handrail.storage.map_cache import read_packed_symbols
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from handrail.app.app import App
 
 FIXED = {"diff": "changes since the last commit", "problems": "what linters and type checkers find now"}
-SHORTEST_SYMBOL, MAX_SYMBOLS, MAX_FILES = 3, 20, 1_000
+SHORTEST_SYMBOL, MAX_SYMBOLS, MAX_FILES, MAX_TASKS = 3, 20, 1_000, 100
 
 
 class Completion(NamedTuple):
@@ -46,6 +46,9 @@ def _names(app: "App", typed: str) -> Iterator[Completion]:
     named = {name: ", ".join(paths) for name, paths in documents.items()}
     intents = app.intents.file.now() if typed and INTENT.startswith(typed[: len(INTENT)]) else None
     named |= {f"{INTENT}{each.id}": each.name for each in (intents.intents if intents else ())}
+    if typed and TASK.startswith(typed[: len(TASK)]):
+        still_open = (task for task in app.tasks.all() if not task.completed)
+        named |= {f"{TASK}{task.id}": task.title for task in islice(still_open, MAX_TASKS)}
     for name, note in {**named, **FIXED}.items():
         if name.lower().startswith(typed.lower()):
             yield Completion(name, note)

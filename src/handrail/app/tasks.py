@@ -1,13 +1,14 @@
 """The user's task list for interfaces: agenda, week, operations as shown, promoting and building a task."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.changes.forms.document import CreateChange, Document, RewriteChange
 from handrail.protocol.commands import SendMessage, SetMode
-from handrail.protocol.errors import PathProblem, UsageProblem
+from handrail.protocol.errors import HandrailError, PathProblem, UsageProblem
 from handrail.protocol.task import OperationReport, OperationResult, Task, TaskKind
 from handrail.protocol.values import Value
 from handrail.tasks.dates import DATE_HINT, read_date, week_of
@@ -235,6 +236,7 @@ async def start_build(app: "App", task: Task) -> str:
 async def _complete_when_built(
     app: "App", task: Task, build: "Callable[..., Awaitable[BuildResult]]"
 ) -> None:
-    result = await build(lambda _: None)
-    if result.exit_status == 0 and not task.repeats and not task.completed:
-        app.tasks.apply([{"op": "complete", "id": task.id}], session_id=result.session_id)
+    with suppress(HandrailError):  # the session shows it
+        result = await build(lambda _: None)
+        if result.exit_status == 0 and not task.repeats and not task.completed:
+            app.tasks.apply([{"op": "complete", "id": task.id}], session_id=result.session_id)

@@ -10,8 +10,10 @@ from handrail.protocol.values import HASH_DIGITS, AttachedImage, FileSeen
 from handrail.workspace.files import Workspace, list_folder
 from handrail.workspace.images import ImageFile
 
-INTENT = "intent:"
-MENTION = re.compile(r"(?<![\w@/.])@(\"[^\"\n]+\"|https?://[^\s<>\"'`]+|intent:[\w.-]+|[\w./~+-][\w./~+\-]*)")
+INTENT, TASK = "intent:", "task:"
+MENTION = re.compile(
+    r"(?<![\w@/.])@(\"[^\"\n]+\"|https?://[^\s<>\"'`]+|(?:intent|task):[\w.-]+|[\w./~+-][\w./~+\-]*)"
+)
 ATTACHED_CAP = 48_000
 """Bytes of all mentioned files together; the model can read the others itself."""
 MAX_IMAGES, MAX_IMAGE_BYTES = 10, 15_000_000

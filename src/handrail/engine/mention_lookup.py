@@ -1,4 +1,4 @@
-"""Mentions that are no paths: names of documents, intents, symbols, `@diff`, `@problems`, addresses.
+"""Mentions that are no paths: names of documents, intents, tasks, symbols, `@diff`, `@problems`, addresses.
 
 Resolved by code to exact content. A word that names nothing is prose.
 """
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 from anyio.to_thread import run_sync
+from msgspec.structs import replace
 
 from handrail.config.open_file import read_file
 from handrail.context.map.symbols import MAX_FILE_BYTES, definition_texts, language_of
-from handrail.context.mentions import INTENT, LookedUp, mentioned_names
+from handrail.context.mentions import INTENT, TASK, LookedUp, mentioned_names
 from handrail.context.named_documents import CONTEXT_FILE, named_documents
 from handrail.protocol.errors import ConfigProblem, HandrailError, PathProblem
 from handrail.tools.safe_git import try_git
@@ -23,18 +24,21 @@ from handrail.workspace.intents_file import IntentFile
 from handrail.workspace.stat_index import snapshot
 
 if TYPE_CHECKING:
+    from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
 
 DIFF, PROBLEMS = "diff", "problems"
 SYMBOL = re.compile(r"(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w{2,})")
-MAX_SOURCE_FILES, MAX_PLACES, MAX_ISSUES, MAX_DIFF = 5_000, 3, 50, 400_000
+MAX_SOURCE_FILES, MAX_PLACES, MAX_ISSUES, MAX_DIFF, MAX_NEAR = 5_000, 3, 50, 400_000, 5
 SECONDS = 60.0
 """For all that takes time: an address, the checks."""
 QUICK_CHECKS = ("types", "lint", "build")
 
 
-def look_up_names(message: str, workspace: Workspace, intents: IntentFile) -> dict[str, LookedUp]:
-    """What can be found in files: names of documents, intents, symbols."""
+def look_up_names(
+    message: str, workspace: Workspace, intents: IntentFile, tasks: "Callable[[], TaskList]"
+) -> dict[str, LookedUp]:
+    """What needs no program and no network: names of documents, intents, tasks, symbols."""
     found: dict[str, LookedUp] = {}
     mentioned = mentioned_names(message)
     if not mentioned:
@@ -48,6 +52,8 @@ def look_up_names(message: str, workspace: Workspace, intents: IntentFile) -> di
     for name in mentioned:
         if name.startswith(INTENT):
             found[name] = _intent(name.removeprefix(INTENT), intents)
+        elif name.startswith(TASK):
+            found[name] = _task(name.removeprefix(TASK), tasks())
         elif name in documents:
             found[name] = LookedUp(paths=documents[name])
         elif name not in (DIFF, PROBLEMS) and not _exists(workspace, name):
@@ -99,6 +105,17 @@ def _intent(intent_id: str, intents: IntentFile) -> LookedUp:
     names = [each.id for each in listed.intents]
     near = get_close_matches(intent_id, names, cutoff=0.4) or names[:5]
     return LookedUp(problem=f"there is no such intent. Did you mean {' or '.join(near) or 'none'}?")
+
+
+def _task(task_id: str, tasks: "TaskList") -> LookedUp:
+    """The task, with its notes as they are written."""
+    from handrail.tasks.describe import task_line
+
+    if task := tasks.get(task_id):
+        line = task_line(replace(task, notes=""), tasks.clock.today)
+        return LookedUp(text="\n".join(filter(None, [f"### Task {line}", task.notes])))
+    near = [f"{each.id} ({each.title})" for each in tasks.all() if not each.completed][:MAX_NEAR]
+    return LookedUp(problem=f"there is no such task. Open ones: {', '.join(near) or 'none'}.")
 
 
 def _definitions(workspace: Workspace, name: str) -> Iterator[str]:
@@ -171,10 +188,14 @@ async def _page(url: str) -> LookedUp:
 
 
 async def look_up(
-    message: str, workspace: Workspace, intents: IntentFile, checks: "Callable[[], WorkspaceChecks]"
+    message: str,
+    workspace: Workspace,
+    intents: IntentFile,
+    tasks: "Callable[[], TaskList]",
+    checks: "Callable[[], WorkspaceChecks]",
 ) -> dict[str, LookedUp]:
     """All mentions of a message that are no paths, with what they stand for."""
     if not mentioned_names(message):
         return {}
-    named = await run_sync(look_up_names, message, workspace, intents)
+    named = await run_sync(look_up_names, message, workspace, intents, tasks)
     return {**named, **await look_up_slow(message, workspace, checks)}

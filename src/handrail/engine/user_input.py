@@ -1,6 +1,6 @@
 """User input as events: messages with attachments, simple commands, answers to questions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -30,8 +30,9 @@ from handrail.workspace.intents_file import IntentFile
 
 if TYPE_CHECKING:
     from handrail.engine.context import TurnContext
+    from handrail.tasks.task_list import TaskList
 
-EARLIER_CHARACTERS, EARLIER_TURNS = 300, 3
+EARLIER_CHARACTERS, RUN_CHARACTERS, EARLIER_TURNS = 300, 800, 3
 MODEL_CANNOT_SEE = (
     "{name}: {model} cannot see pictures, and is told so. /model or --model chooses one that can."
 )
@@ -64,6 +65,7 @@ class MessageBuilder(NamedTuple):
     map: RepositoryMap
     model: Model | None
     intents: IntentFile
+    tasks: "Callable[[], TaskList]"
 
     def build(
         self,
@@ -91,7 +93,7 @@ class MessageBuilder(NamedTuple):
         if looked_up is None and "@" in named:
             from handrail.engine.mention_lookup import look_up_names
 
-            looked_up = look_up_names(named, self.workspace, self.intents)
+            looked_up = look_up_names(named, self.workspace, self.intents, self.tasks)
         attached = attach_mentions(
             named, self.workspace, cap, command.images, also, looked_up=looked_up or {}
         )
@@ -188,22 +190,30 @@ def turn_words(session: Session) -> str:
     return next((entry.words for entry in found if isinstance(entry, UserEntry)), "")
 
 
-def earlier_turns(session: Session) -> str:
-    """The last turns in short, so that "it" and "that" in the turn's message can be understood."""
+def earlier_turns(session: Session, *, runs: bool = True) -> str:
+    """The last turns in short, so that "it" and "that" in the turn's message can be understood.
+
+    `runs`: with what runs outside the conversation have found.
+    """
     first = session.state.turn.message_seq if session.state.turn else 0
-    lines: list[str] = []
-    turns = 0
+    lines: list[tuple[int, str]] = []
+    turns = since = 0
     for entry in reversed(session.transcript):
         match entry:
             case UserEntry(by="user") if entry.seq < first:
-                turns += 1
-                lines.append(f"user: {head_and_tail(entry.words, EARLIER_CHARACTERS)}")
+                turns, since = turns + 1, entry.seq
+                lines.append((entry.seq, f"user: {head_and_tail(entry.words, EARLIER_CHARACTERS)}"))
             case AssistantEntry() if entry.text and entry.seq < first:
-                lines.append(f"assistant: {head_and_tail(entry.text, EARLIER_CHARACTERS)}")
+                lines.append((entry.seq, f"assistant: {head_and_tail(entry.text, EARLIER_CHARACTERS)}"))
         if turns == EARLIER_TURNS:
             break
+    lines += [
+        (run.seq, f"assistant: {head_and_tail(run.summary, RUN_CHARACTERS)}")
+        for run in session.state.runs.ended
+        if runs and since < run.seq < first
+    ]
     told = turn_message(session).earlier if session.state.turn else ""
-    return "\n".join(filter(None, [*reversed(lines), told]))
+    return "\n".join(filter(None, [*(line for _, line in sorted(lines)), told]))
 
 
 def command_events(session: Session, command: commands.Command, intents: IntentFile) -> list[Event]:

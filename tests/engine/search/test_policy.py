@@ -3,7 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.engine.search.policy import Branch, FunctionAt, Line, Question, Result, Situation, next_question
+from handrail.engine.search.policy import (
+    Branch,
+    Draft,
+    FunctionAt,
+    Graft,
+    Line,
+    Question,
+    Result,
+    Situation,
+    next_question,
+)
 
 LINES = tuple(Line("a.py", number) for number in (7, 3, 5))
 FUNCTION = FunctionAt("a.py", "total", 2)
@@ -16,7 +26,7 @@ def asked(now: Situation, result: Result = "failed", most: int = 200) -> list[Qu
     found: list[Question] = []
     while (question := next_question(now)) and len(found) < most:
         found.append(question)
-        now = now._replace(asked={**now.asked, question.key(now.base): result})
+        now = now._replace(asked={**now.asked, question.key: result})
     return found
 
 
@@ -72,16 +82,27 @@ def test_model_that_cannot_be_weighed_writes_functions_then_lines_then_insertion
     assert kinds.index(("insertion", 0.0)) < kinds.index(("line", 0.7))
 
 
-def test_a_file_of_stubs_is_written_as_a_whole_before_its_functions() -> None:
-    stubs = tuple(FunctionAt("a.py", name, at, is_stub=True) for at, name in enumerate("bcd", 1))
-    questions = asked(Situation(files=("a.py",), functions=stubs))
-    assert [(each.kind, each.name) for each in questions[:5]] == [
-        ("file", ""),
-        ("file", ""),
+def test_a_file_of_stubs_is_drafted_then_mixed_from_its_drafts_then_drafted_by_function() -> None:
+    drafts = (Draft("start", "a.py"), Draft("best", "a.py", "b", 1), Draft("best", "a.py", "c", 2))
+    now = BUG._replace(drafts=drafts, grafts=(Graft("a.py", "c", 1),), base="best")
+    questions = asked(now)
+    assert [(each.kind, each.name) for each in questions[:7]] == [
+        *[("file", "")] * 4,
+        ("graft", "c"),
         ("function", "b"),
         ("function", "c"),
-        ("function", "d"),
     ]
+    assert len({each.temperature for each in questions[:4]}) == 4
+    assert all(each.fresh for each in questions[:7] if each.kind != "graft")
+
+
+def test_a_draft_is_not_asked_for_again_when_other_files_became_better() -> None:
+    now = Situation(drafts=(Draft("start", "a.py"),), base="one")
+    first = next_question(now)
+    assert first
+    second = next_question(now._replace(base="two", asked={first.key: "better"}))
+    assert second
+    assert (second.kind, second.temperature) != (first.kind, first.temperature)
 
 
 def test_what_only_gets_old_answers_is_not_asked_at_ever_higher_temperatures() -> None:
@@ -93,14 +114,15 @@ def test_what_only_gets_old_answers_is_not_asked_at_ever_higher_temperatures() -
 def test_better_files_are_asked_about_anew() -> None:
     first = next_question(UNWEIGHED)
     assert first
-    assert next_question(UNWEIGHED._replace(base=1, asked={first.key(0): "better"})) == first
+    again = next_question(UNWEIGHED._replace(base="other", asked={first.key: "better"}))
+    assert again == first._replace(base="other")
 
 
 def test_nothing_is_asked_that_does_not_fit_into_the_time_but_the_first_question() -> None:
     late = BUG._replace(seconds_left=0.0)
     first = next_question(late)
     assert first
-    assert next_question(late._replace(asked={first.key(0): "failed"})) is None
+    assert next_question(late._replace(asked={first.key: "failed"})) is None
     slow = UNWEIGHED._replace(
         seconds_left=3.0, seconds_of={"function": 9.0, "line": 1.0}, asked={"x": "failed"}
     )
@@ -115,13 +137,13 @@ RESULTS = st.sampled_from(["better", "failed", "unusable", "unchanged", "repeate
 @given(st.lists(RESULTS, min_size=1, max_size=30), st.booleans())
 def test_no_question_is_asked_twice_and_the_questions_end(results: list[Result], weighs: bool) -> None:
     found = {LINES[1]: [branch(LINES[1], str(number), 0.9 / (number + 1)) for number in range(40)]}
-    now = BUG._replace(weighs=weighs, branches=found, files=("new.py",))
+    now = BUG._replace(weighs=weighs, branches=found, drafts=(Draft("start", "new.py"),))
     keys: list[str] = []
     while (question := next_question(now)) and len(keys) < 1_000:
         result = results[len(keys) % len(results)]
-        keys.append(question.key(now.base))
+        keys.append(question.key)
         now = now._replace(asked={**now.asked, keys[-1]: result})
-        if result == "better" and now.base < 5:
-            now = now._replace(base=now.base + 1)
+        if result == "better" and len(now.base) < 5:
+            now = now._replace(base=f"{now.base}.")
     assert len(keys) == len(set(keys))
     assert 0 < len(keys) < 1_000

@@ -126,11 +126,35 @@ async def test_file_of_stubs_is_written_as_a_whole_with_the_description_and_then
     assert tried.reason == "answered"
     assert [(each.asked, each.result, each.passing) for each in tried.candidates] == [
         ("file", "better", 2),
+        ("file", "repeated", 0),
+        ("file", "repeated", 0),
         ("function", "passed", 3),
     ]
     assert all("The sum of two cats is purple." in asked for asked in model.asked)
     assert all("Write sums.py as SPEC.md describes it" in asked for asked in model.asked)
     assert "return a - b" in tried.text("sums.py")
+
+
+@pytest.mark.promise("EMB-21")
+async def test_functions_of_several_drafts_are_put_together_without_the_model(tmp_path: Path) -> None:
+    add, sub, neg = "def add(a, b):\n    {}\n\n\n", "def sub(a, b):\n    {}\n\n\n", "def neg(a):\n    {}\n"
+    drafts = [
+        add.format("return a + b") + sub.format("return b - a") + neg.format("return a"),
+        add.format("return 1 - a") + sub.format("return a - b") + neg.format("return 0"),
+        add.format("return 0 - b") + sub.format("return b") + neg.format("return -a"),
+        add.format("return b") + sub.format("return a") + neg.format("return 1"),
+    ]
+    model = in_turn(*drafts)
+    tried = await run_check(tmp_path, model, PROGRAM, task="Write sums.py as SPEC.md describes it")
+    assert tried.reason == "answered"
+    assert len(model.asked) == len(drafts)
+    assert all("return" not in asked.partition("### sums.py")[2] for asked in model.asked)
+    assert [each.asked for each in tried.candidates if each.result in ("better", "passed")] == [
+        "file",
+        "graft",
+        "graft",
+    ]
+    assert tried.text("sums.py").count("return") == 3
 
 
 async def test_missing_file_that_the_tests_import_is_written(tmp_path: Path) -> None:

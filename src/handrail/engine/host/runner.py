@@ -19,7 +19,7 @@ from handrail.engine.router.confidence import WORK_ROUTE
 from handrail.engine.router.router import Route
 from handrail.engine.turn import run_turn
 from handrail.engine.turn_end import Ending, early_end
-from handrail.engine.user_input import MessageBuilder, command_events
+from handrail.engine.user_input import command_events
 from handrail.protocol.commands import (
     ApprovePlan,
     Cancel,
@@ -223,7 +223,7 @@ class Runner:
             raise
         except HandrailError as error:
             problem = str(error)
-        message = MessageBuilder(self.workspace, self.factory.map, model, self.factory.intents).build(
+        message = self.factory.messages(model).build(
             command,
             state,
             turn_id,

@@ -109,8 +109,13 @@ class TurnFactory:
         from handrail.engine.mention_lookup import look_up, look_up_names
 
         if message.item:  # the words of a file: they fetch nothing
-            return await to_thread.run_sync(look_up_names, message.text, self._workspace, self.intents)
-        return await look_up(message.text, self._workspace, self.intents, self._checks)
+            return await to_thread.run_sync(
+                look_up_names, message.text, self._workspace, self.intents, self._tasks
+            )
+        return await look_up(message.text, self._workspace, self.intents, self._tasks, self._checks)
+
+    def messages(self, model: Model | None) -> MessageBuilder:
+        return MessageBuilder(self._workspace, self.map, model, self.intents, self._tasks)
 
     async def context(self, session: Session, scope: CancelScope) -> TurnContext:
         """What the session's turn works with; `scope` is cancelled when the user cancels the turn."""
@@ -140,7 +145,7 @@ class TurnFactory:
             workspace=self._workspace,
             catalogue=self.catalogue,
             router=self.router,
-            messages=MessageBuilder(self._workspace, self.map, models[0], self.intents),
+            messages=self.messages(models[0]),
             intents=self.intents,
             main=main,
             fast=main._replace(

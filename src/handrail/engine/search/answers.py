@@ -53,7 +53,7 @@ def read_answer(question: Question, text: str, answer: str, *, cut: bool) -> New
             return NewText(new, "the line after it would never run", change)
     if question.path.endswith(".py"):
         problem, newer = python_problem(new)
-        if problem and not newer:
+        if problem and not (newer and python_problem(text)[0]):  # else the file has newer syntax already
             return NewText(new, f"{problem.text} in line {problem.line}", change)
     return NewText(new, "", change)
 

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from handrail.engine.search.policy import FunctionAt, Line, Situation
+from handrail.engine.search.policy import Draft, FunctionAt, Line, Situation
 from handrail.engine.search.prompts import SHOWN_WHOLE, near_failures
-from handrail.engine.search.source import SOURCE, find_functions
+from handrail.engine.search.source import SOURCE, find_functions, function_text, text_hash, with_function
 from handrail.protocol.errors import PathProblem
 from handrail.tools.reports.issue import Issue
 from handrail.tools.secrets import Secrets
@@ -20,7 +20,7 @@ from handrail.workspace.test_files import is_test_file
 
 MAX_FILE, MAX_FILES = 60_000, 400
 MAX_STUB_FILE = 2 * SHOWN_WHOLE
-MAX_LINES, MAX_FUNCTIONS, MAX_TESTS = 12, 6, 4
+MAX_LINES, MAX_FUNCTIONS, MAX_TESTS, MAX_DRAFTS = 12, 6, 4, 6
 SUSPECT_WEIGHT = 0.3  # how much less a line counts than the one before it
 MISSING = re.compile(
     r"No module named '(?P<module>[\w.]+)'|Cannot find module '(?:\./|/)?(?P<path>[\w./-]+)'"
@@ -36,6 +36,8 @@ class Files(NamedTuple):
     tests: dict[str, str]
     named: dict[str, str]
     """What the task names, and what may not or need not be changed."""
+    start: Mapping[str, str] = {}
+    """The sources before the search."""
 
 
 def read_files(
@@ -99,7 +101,11 @@ def _stem(path: str) -> str:
 
 
 def look(
-    now: Situation, files: Files, issues: Sequence[Issue], tests: Mapping[str, str], words: str
+    now: Situation,
+    files: Files,
+    issues: Sequence[Issue],
+    tests: Mapping[str, str],
+    words: str,
 ) -> Situation:
     """The situation with its places; `words` are what task and failure say. The first issues count most."""
     mentions = "\n".join([words, *(near_failures(path, text, words) or text for path, text in tests.items())])
@@ -113,20 +119,18 @@ def look(
         around = [each for each in functions.get(line.path, ()) if each.holds(line.number)]
         if around:
             inner = around[-1]
-            order[FunctionAt(line.path, inner.name, inner.first, inner.is_stub)] = None
+            order[FunctionAt(line.path, inner.full_name, inner.first, inner.is_stub)] = None
     spoken = sorted((each for each in scores if scores[each]), key=lambda each: -scores[each])
     stubs = [each for each in spoken if each[1].is_stub]
     others = [each for each in spoken if not each[1].is_stub]
     for path, each in [*stubs, *([] if order else others)]:
-        order.setdefault(FunctionAt(path, each.name, each.first, each.is_stub))
+        order.setdefault(FunctionAt(path, each.full_name, each.first, each.is_stub))
     if not ranked:
         ranked = [
             line
             for path, each in others[:2]
             for line in _code_lines(path, files.sources[path], each.body, each.last)
         ]
-    stubbed = Counter(place.path for place in order if place.is_stub)
-    empty = [path for path, text in files.sources.items() if not text.strip()]
     likely = dict.fromkeys([*(line.path for line in ranked), *(place.path for place in order)])
     if not likely:
         shortest = sorted(
@@ -147,18 +151,33 @@ def look(
         if "=" not in files.sources[path].splitlines()[each.first - 1]
     }
     return now._replace(
-        files=(
-            *empty,
-            *(
-                path
-                for path, count in stubbed.items()
-                if count > 1 and len(files.sources[path]) <= MAX_STUB_FILE
-            ),
-        ),
+        drafts=tuple(_drafts(files, list(order), mentions)),
         short=tuple(path for path in likely if 0 < len(files.sources[path]) <= SHOWN_WHOLE),
-        functions=tuple(order)[:MAX_FUNCTIONS] if not stubbed else tuple(order),
+        functions=tuple(order)[:MAX_FUNCTIONS],
         lines=tuple(line for line in ranked if line not in in_stubs | heads)[:MAX_LINES],
     )
+
+
+def _drafts(files: Files, order: Sequence[FunctionAt], mentions: str) -> Iterator[Draft]:
+    """What was missing or a stub at the start and is spoken of: whole files, then functions in this order."""
+    stubs: dict[str, list[str]] = {}
+    for path, text in files.start.items():
+        found = [each for each in find_functions(path, text) if each.is_stub]
+        stubs[path] = [each.full_name for each in found if _mentions(each.name, mentions)]
+        if not text.strip() or (len(stubs[path]) > 1 and len(text) <= MAX_STUB_FILE):
+            yield Draft(text_hash(text), path)
+    likely = [(place.path, place.name) for place in order if place.name in stubs.get(place.path, ())]
+    left = [(path, name) for path, names in stubs.items() for name in names]
+    for path, name in list(dict.fromkeys([*likely, *left]))[:MAX_DRAFTS]:
+        text = without_body(path, files.sources[path], files.start[path], name)
+        lines = [each.first for each in find_functions(path, text) if each.full_name == name]
+        if lines:
+            yield Draft(text_hash(text), path, name, lines[0])
+
+
+def without_body(path: str, text: str, start: str, name: str) -> str:
+    """The text with this function as it was at the start; empty where it cannot be found."""
+    return with_function(path, text, name, function_text(path, start, name))
 
 
 def _ranked_lines(issues: Sequence[Issue], sources: Mapping[str, str]) -> list[Line]:

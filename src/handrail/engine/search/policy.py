@@ -4,12 +4,15 @@ A model that copies the old text, or an answer that was tried, helps nobody. So 
 model says, after each of its words, how likely it would go on in another way. Each of these ways is a branch,
 and its answer differs from the old line and from all others by its first word. Where a model cannot be
 weighed, answers become different by temperature alone.
+
+What is still to be written is *drafted*: several times from the stub, so that no draft follows a wrong one.
+Then functions of one draft are tried in another.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-Kind = Literal["file", "function", "line", "insertion", "weighing"]
+Kind = Literal["file", "function", "line", "insertion", "weighing", "graft"]
 Result = Literal["passed", "better", "failed", "unusable", "unchanged", "repeated", "weighed"]
 WASTED: tuple[Result, ...] = ("unchanged", "repeated")
 
@@ -23,8 +26,28 @@ class Line(NamedTuple):
 class FunctionAt(NamedTuple):
     path: str
     name: str
+    """With its class, such as `Cart.total`."""
     line: int
     is_stub: bool = False
+
+
+class Draft(NamedTuple):
+    """A file or a function to write as if it were not written yet."""
+
+    base: str
+    """Stands for the text that is shown."""
+    path: str
+    name: str = ""
+    """The function; empty: the whole file."""
+    line: int = 0
+
+
+class Graft(NamedTuple):
+    """A function of an earlier draft that can replace the one that is there."""
+
+    path: str
+    name: str
+    draft: int
 
 
 class Branch(NamedTuple):
@@ -46,19 +69,31 @@ class Question(NamedTuple):
     line: int = 0
     prefix: str = ""
     temperature: float = 0.0
+    base: str = ""
+    """Stands for the files that it is about."""
+    fresh: bool = False
+    """A draft: the answer is not led by an earlier one."""
 
-    def key(self, base: int) -> str:
+    @property
+    def topic(self) -> str:
+        """The same for questions that differ only in temperature and beginning."""
+        fresh = "draft " if self.fresh else ""
+        return f"{self.base} {fresh}{self.kind} {self.path} {self.name} {self.line} "
+
+    @property
+    def key(self) -> str:
         """The same for the same question about the same files."""
-        return f"{base} {self.kind} {self.path} {self.name} {self.line} {self.temperature:g} {self.prefix}"
+        return f"{self.topic}{self.temperature:g} {self.prefix}"
 
 
 class Situation(NamedTuple):
     """What is known when the next question is chosen."""
 
-    base: int = 0
-    """How often the files became better; each time, questions are about other files."""
-    files: tuple[str, ...] = ()
-    """Files to write as a whole: missing ones, and those with stubs."""
+    base: str = ""
+    """Stands for the best files; questions about others are other questions."""
+    drafts: tuple[Draft, ...] = ()
+    """What was missing or a stub at the start: whole files first, then functions, the likeliest first."""
+    grafts: tuple[Graft, ...] = ()
     short: tuple[str, ...] = ()
     """Files that are short enough to be written as a whole, the likeliest first."""
     functions: tuple[FunctionAt, ...] = ()
@@ -81,7 +116,8 @@ class Situation(NamedTuple):
 ROUNDS = ((3, 0.08, 8), (7, 0.02, 14), (12, 0.003, 24))
 """Lines that are weighed, how likely a branch must be at least, and how many branches are tried."""
 RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
-WHOLE, WARMER = (0.0, 0.5), (0.4, 0.7, 0.9, 1.1)
+WARMER = (0.4, 0.7, 0.9, 1.1)
+DRAFTED_FILE, DRAFTED_FUNCTION = (0.0, 0.5, 0.8, 1.0), (0.0, 0.6, 0.9)
 ONCE_MORE = (0.6, 0.8, 1.0, 0.65, 0.85, 0.95)  # as long as there is time
 LINES_WITHOUT_WEIGHING, INSERTIONS = 8, 4
 MAX_WASTED = 2
@@ -91,7 +127,7 @@ GUESSED_SECONDS: Mapping[Kind, float] = {"file": 8.0, "function": 4.0}
 def next_question(now: Situation) -> Question | None:
     """The next question; None where nothing is left that fits into the time. The first is always asked."""
     for question in _questions(now):
-        if question.key(now.base) in now.asked or _says_the_same(now, question):
+        if question.key in now.asked or _says_the_same(now, question):
             continue
         needs = now.seconds_of.get(question.kind, GUESSED_SECONDS.get(question.kind, 1.0))
         if not now.asked or needs <= now.seconds_left:
@@ -103,34 +139,49 @@ def _says_the_same(now: Situation, question: Question) -> bool:
     """Whether answers to this question, at other temperatures, were nothing new: more would be the same."""
     if not question.temperature:
         return False
-    start = question._replace(prefix="").key(now.base).rsplit(" ", 2)[0]
-    results = [result for key, result in now.asked.items() if key.startswith(f"{start} ")]
+    results = [result for key, result in now.asked.items() if key.startswith(question.topic)]
     return sum(result in WASTED for result in results) >= MAX_WASTED
 
 
 def _questions(now: Situation) -> Iterator[Question]:
     """All questions, the most promising first; those after an unanswered one may change with its answer."""
-    for path in now.files:
-        yield from (Question("file", path, temperature=each) for each in WHOLE)
-    stubs = [each for each in now.functions if each.is_stub]
-    yield from _whole(stubs, WHOLE)
-    written = [each for each in now.functions if not each.is_stub]
-    yield from _weighed(now, written) if now.weighs else _warmed(now, written)
+    files = [each for each in now.drafts if not each.name]
+    functions = [each for each in now.drafts if each.name]
+    yield from _drafted(files, DRAFTED_FILE)
+    for graft in now.grafts:
+        yield Question("graft", graft.path, graft.name, graft.draft, base=now.base)
+    yield from _drafted(functions, DRAFTED_FUNCTION)
+    yield from _weighed(now) if now.weighs else _warmed(now)
     for temperature in (*WARMER, *ONCE_MORE):
-        yield from (Question("file", path, temperature=temperature) for path in now.short[:1])
-        yield from _whole([*stubs, *written][:2], (temperature,))
+        yield from _drafted([*functions[:2], *files], (temperature,))
+        if not now.drafts:
+            for path in now.short[:1]:
+                yield Question("file", path, temperature=temperature, base=now.base)
+        yield from _whole(now, now.functions[:2], (temperature,))
 
 
-def _whole(functions: Sequence[FunctionAt], temperatures: Sequence[float]) -> Iterator[Question]:
+def _drafted(drafts: Sequence[Draft], temperatures: Sequence[float]) -> Iterator[Question]:
+    for temperature in temperatures:
+        for base, path, name, line in drafts:
+            kind: Kind = "function" if name else "file"
+            yield Question(kind, path, name, line, temperature=temperature, base=base, fresh=True)
+
+
+def _whole(
+    now: Situation, functions: Sequence[FunctionAt], temperatures: Sequence[float]
+) -> Iterator[Question]:
     for temperature in temperatures:
         for each in functions:
-            yield Question("function", each.path, each.name, each.line, temperature=temperature)
+            if not each.is_stub:
+                yield Question(
+                    "function", each.path, each.name, each.line, temperature=temperature, base=now.base
+                )
 
 
-def _weighed(now: Situation, functions: Sequence[FunctionAt]) -> Iterator[Question]:
+def _weighed(now: Situation) -> Iterator[Question]:
     for number, (most, likely, tries) in enumerate(ROUNDS):
         lines = now.lines[:most]
-        yield from (Question("weighing", line.path, line=line.number) for line in lines)
+        yield from (Question("weighing", line.path, line=line.number, base=now.base) for line in lines)
         ranked = {line: 1 / (1 + RANK_WEIGHT * rank) for rank, line in enumerate(lines)}
         branches = [
             branch
@@ -144,9 +195,9 @@ def _weighed(now: Situation, functions: Sequence[FunctionAt]) -> Iterator[Questi
         starts = [branch for branch in branches if branch.at_start]
         for branch in starts[:INSERTIONS]:
             line = branch.line
-            yield Question("insertion", line.path, line=line.number, prefix=branch.prefix)
+            yield Question("insertion", line.path, line=line.number, prefix=branch.prefix, base=now.base)
         if number < len(ROUNDS) - 1:  # some corrections take more than one line
-            yield from _whole(functions[:2], (WARMER[number],))
+            yield from _whole(now, now.functions[:2], (WARMER[number],))
 
 
 def _is_known(now: Situation, branch: Branch) -> bool:
@@ -157,18 +208,19 @@ def _is_known(now: Situation, branch: Branch) -> bool:
 
 def _branch(now: Situation, branch: Branch) -> Iterator[Question]:
     line = branch.line
-    question = Question("line", line.path, line=line.number, prefix=branch.prefix)
+    question = Question("line", line.path, line=line.number, prefix=branch.prefix, base=now.base)
     yield question
-    if now.asked.get(question.key(now.base)) == "unusable":  # such as the head of a block
+    if now.asked.get(question.key) == "unusable":  # such as the head of a block
         yield question._replace(kind="function")
 
 
-def _warmed(now: Situation, functions: Sequence[FunctionAt]) -> Iterator[Question]:
+def _warmed(now: Situation) -> Iterator[Question]:
     """A few whole functions, then one line at a time, then a line to insert; each warmer after a round."""
-    yield from _whole(functions[:2], WHOLE[:1])
-    yield from _whole(functions[:1], WARMER[1:2])
+    yield from _whole(now, now.functions[:2], (0.0,))
+    yield from _whole(now, now.functions[:1], WARMER[1:2])
     lines = now.lines[:LINES_WITHOUT_WEIGHING]
     for temperature in (0.0, *WARMER[1:3]):
-        yield from (Question("line", each.path, line=each.number, temperature=temperature) for each in lines)
+        for each in lines:
+            yield Question("line", each.path, line=each.number, temperature=temperature, base=now.base)
         for each in lines[:INSERTIONS]:
-            yield Question("insertion", each.path, line=each.number, temperature=temperature)
+            yield Question("insertion", each.path, line=each.number, temperature=temperature, base=now.base)

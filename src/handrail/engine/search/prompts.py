@@ -76,12 +76,12 @@ def part_of(question: Question, text: str) -> Part:
     around = [
         each
         for each in find_functions(question.path, text)
-        if each.holds(question.line) and (not question.name or each.name == question.name)
+        if each.holds(question.line) and (not question.name or each.full_name == question.name)
     ]
     lines = text.splitlines()
     if around and _size(lines, around[-1]) <= SHOWN_WHOLE:
         inner = around[-1]
-        return Part(question.path, inner.name, inner.first, inner.last)
+        return Part(question.path, inner.full_name, inner.first, inner.last)
     first, last = max(1, question.line - AROUND), min(len(lines), question.line + AROUND)
     return Part(question.path, "", first, last)
 
@@ -172,7 +172,7 @@ def _parts(
         shown = text if whole else "".join(lines[part.first - 1 : part.last])
         yield _block(question.path, shown[: 2 * SHOWN_WHOLE])
     aim = "Make it pass" if failure else "Do what was asked"
-    if tried and question.temperature:
+    if tried and question.temperature and not question.fresh:
         listed = "\n".join(f"- `{each.change}`: {each.failure}" for each in tried[-MAX_TRIED:])
         yield f"These were tried, and are wrong:\n{listed}"
     if not part.last:

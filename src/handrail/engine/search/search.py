@@ -15,16 +15,33 @@ from msgspec.structs import replace
 from handrail.engine.context import TurnContext
 from handrail.engine.requests.model_requests import SIDE_CALL_CUT, SideCall
 from handrail.engine.search.answers import (
+    NewText,
     code_key,
     is_written,
     read_answer,
     read_weights,
     weighed_beginnings,
 )
-from handrail.engine.search.places import Files, look, missing_sources, read_files, shown_tests
-from handrail.engine.search.policy import WASTED, Kind, Line, Question, Situation, next_question
+from handrail.engine.search.places import (
+    Files,
+    look,
+    missing_sources,
+    read_files,
+    shown_tests,
+    without_body,
+)
+from handrail.engine.search.policy import (
+    WASTED,
+    Graft,
+    Kind,
+    Line,
+    Question,
+    Result,
+    Situation,
+    next_question,
+)
 from handrail.engine.search.prompts import Material, Tried, write_request
-from handrail.engine.search.source import indent_of
+from handrail.engine.search.source import find_functions, function_text, indent_of, text_hash, with_function
 from handrail.models.model import Request
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.events import CandidateTried, SideAnswered
@@ -34,6 +51,7 @@ from handrail.verification.protection import asks_for_tests, copied_answer, spec
 
 Accepts = Callable[[Mapping[str, str]], Awaitable[bool]]
 MAX_FAILED_REQUESTS = 3
+KEPT = ("passed", "better")
 MAX_CHANGE, MAX_WHY = 200, 160
 PAGE = 500
 
@@ -79,21 +97,24 @@ class Search:
         chain = context.main
         self._side = SideCall(chain.session, chain.models[0], "main", chain.cost, chain.afford)
         self._files = Files({}, {}, {})
-        self._original: dict[str, str] = {}
+        self._writes = False
+        """Whether there is a missing file or a stub at the start."""
         self._best_files = dict(task.start)
         self._known: set[str] = set()
         """Code that was tried, and the code that is there, as hashes."""
         self._tried: list[Tried] = []
+        self._drafts: list[tuple[str, str]] = []
+        """Whole files that were drafted: {path, text}."""
         self._answers = self._wasted = self._failed_requests = 0
         self._took: dict[Kind, list[float]] = {}
 
     async def run(self, before: Tested, accepts: Accepts) -> Found:
         """The files with which the tests pass and `accepts` agrees, else the best ones."""
-        began = time.monotonic()
+        began, task_start = time.monotonic(), dict(self._task.start)
         await run_sync(self._read_files, before)
         now = self._restored()
         best = await self._candidates.test(self._best_files) if self._best_files else before
-        if now.base and best.passed and await accepts(self._best_files):
+        if self._best_files != task_start and best.passed and await accepts(self._best_files):
             return self._found(best, passed=True)  # before a restart
         now = await self._look(now, best, before)
         while True:
@@ -106,18 +127,18 @@ class Search:
             if question.kind == "weighing":
                 now = await self._weighed(now, question, best, before)
             else:
-                tried, tested = await self._try(question, now.base, best, before, accepts)
+                tried, tested = await self._try(question, best, before, accepts)
                 self._session.append(replace(tried, seconds=round(time.monotonic() - started, 3)))
                 now = _answered(now, question, tried)
-                if tried.result in ("passed", "better") and tested:
+                if tried.result in KEPT and tested:
                     self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
                     best = tested
                 if tried.result == "passed":
                     return self._found(best, passed=True)
                 if tried.result == "better":
-                    now = await self._look(
-                        now._replace(base=now.base + 1, branches={}, written={}), best, before
-                    )
+                    now = await self._look(now._replace(branches={}, written={}), best, before)
+                elif _is_draft(tried):
+                    now = now._replace(grafts=await run_sync(self._grafts, now))
             self._took.setdefault(question.kind, []).append(time.monotonic() - started)
 
     def _found(self, best: Tested, *, passed: bool) -> Found:
@@ -131,7 +152,11 @@ class Search:
         self._files = read_files(workspace, task.words, named, self._context.secrets, task.targets)
         for path in missing_sources(self._files, before.output, task.words, task.targets):
             self._files.sources.setdefault(path, "")
-        self._original = dict(self._files.sources)
+        self._files = self._files._replace(start=dict(self._files.sources))
+        self._writes = any(
+            not text.strip() or any(each.is_stub for each in find_functions(path, text))
+            for path, text in self._files.start.items()
+        )
         for path, text in self._files.sources.items():
             self._known.add(_hash(path, text))
         self._files.sources.update(task.start)
@@ -140,17 +165,18 @@ class Search:
 
     def _restored(self) -> Situation:
         """What this turn has tried; the files that this stage found are its start again."""
-        now = Situation()
+        asked: dict[str, Result] = {}
         for tried in self._events():
             self._known.add(tried.code)
+            asked[tried.key] = tried.result
+            if _is_draft(tried):
+                self._drafts.append((tried.path, tried.text))
             if tried.stage_id != self._session.state.stage_id:
                 continue
             self._count(tried)
-            now = now._replace(asked={**now.asked, tried.key: tried.result})
-            if tried.text:
-                now = now._replace(base=now.base + 1)
+            if tried.result in KEPT:
                 self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
-        return now
+        return Situation(asked=asked)
 
     def _events(self) -> list[CandidateTried]:
         found: list[CandidateTried] = []
@@ -171,7 +197,26 @@ class Search:
         issues = sorted(failing, key=lambda issue: issue.test in before.names)  # what was broken comes first
         words = f"{self._task.words}\n{self._task.command}\n{best.output}"
         tests = shown_tests(self._files, issues, best.output, self._task.words)
-        return await run_sync(look, now, self._files, issues, tests, words)
+        files = "".join(f"{path}\0{text}\0" for path, text in sorted(self._best_files.items()))
+        now = now._replace(base=text_hash(files))
+        now = await run_sync(look, now, self._files, issues, tests, words)
+        return now._replace(grafts=await run_sync(self._grafts, now))
+
+    def _grafts(self, now: Situation) -> tuple[Graft, ...]:
+        """Functions of drafts that are not the best files' own, those where tests point first."""
+        found: dict[str, Graft] = {}
+        for number, (path, text) in enumerate(self._drafts):
+            for each in find_functions(path, text):
+                code = function_text(path, text, each.full_name)
+                if code and code not in self._files.sources[path]:
+                    found.setdefault(f"{path}\0{code}", Graft(path, each.full_name, number))
+        likely = [(place.path, place.name) for place in now.functions]
+        return tuple(
+            sorted(
+                found.values(),
+                key=lambda graft: likely.index(graft[:2]) if graft[:2] in likely else len(likely),
+            )
+        )
 
     # Asking
 
@@ -183,22 +228,22 @@ class Search:
         answered = await self._ask(request, question, best)
         branches = read_weights(line, text, answered.text) if answered else []
         return now._replace(
-            asked={**now.asked, question.key(now.base): "weighed"},
+            asked={**now.asked, question.key: "weighed"},
             branches={**now.branches, line: branches},
             weighs=bool(branches) or any(now.branches.values()),
         )
 
     async def _try(
-        self, question: Question, base: int, best: Tested, before: Tested, accepts: Accepts
+        self, question: Question, best: Tested, before: Tested, accepts: Accepts
     ) -> tuple[CandidateTried, Tested | None]:
         """The answer and what came of it."""
         self._answers += 1
-        path, old = question.path, self._files.sources[question.path]
+        path, old = question.path, self._shown(question)
         tried = CandidateTried(
             turn_id=self._context.turn.turn_id,
             stage_id=self._session.state.stage_id,
             number=self._answers,
-            key=question.key(base),
+            key=question.key,
             asked="line" if question.kind == "weighing" else question.kind,
             path=path,
             name=question.name,
@@ -207,13 +252,16 @@ class Search:
             result="unusable",
         )
         answer, cut = "", False
-        if not is_written(question):
+        if question.kind != "graft" and not is_written(question):
             answered = await self._ask(self._request(question, best, before), question, best)
             if answered is None:
                 return replace(tried, why="the model did not answer"), None
             answer, cut = answered.text, answered.problem in SIDE_CALL_CUT.values()
             tried = replace(tried, request_id=answered.request_id)
-        new = read_answer(question, old, answer, cut=cut)
+        if question.kind == "graft":
+            new = self._grafted(question, old)
+        else:
+            new = read_answer(question, old, answer, cut=cut)
         code = _hash(path, new.text)
         tried = replace(tried, change=new.change[:MAX_CHANGE], code=code)
         if problem := new.problem or self._forbidden(path, new.text):
@@ -225,7 +273,7 @@ class Search:
         files = {**self._best_files, path: new.text}
         tested = await self._candidates.test(files)
         passed = tested.passed and await accepts(files)
-        better = tested.passing > best.passing and tested.total >= before.total
+        better = tested.total >= before.total and self._is_better(tested, best)
         why = _failure(tested)
         self._tried.append(Tried(path, new.change, why))
         tried = replace(
@@ -234,13 +282,35 @@ class Search:
             why="" if passed else why,
             passing=tested.passing,
             total=tested.total,
-            text=new.text if passed or better else "",
+            text=new.text if passed or better or _is_file_draft(question) else "",
         )
+        if _is_draft(tried):
+            self._drafts.append((path, tried.text))
         return tried, tested
+
+    def _shown(self, question: Question) -> str:
+        """The text that a question is about."""
+        path, now = question.path, self._files.sources[question.path]
+        if not question.fresh:
+            return now
+        start = self._files.start[path]
+        return without_body(path, now, start, question.name) if question.name else start
+
+    def _grafted(self, question: Question, old: str) -> NewText:
+        path, name = question.path, question.name
+        text = with_function(path, old, name, function_text(path, self._drafts[question.line][1], name))
+        return NewText(text or old, "" if text else "it has no such function", f"`{name}` of another draft")
+
+    def _is_better(self, tested: Tested, best: Tested) -> bool:
+        """Whether more tests pass. Where all is to be written, a test that gets further counts too."""
+        if tested.passing != best.passing or not self._writes or tested.names != best.names:
+            return tested.passing > best.passing
+        steps = [(new.line, old.line) for new, old in zip(tested.failing, best.failing, strict=True)]
+        return all(new >= old for new, old in steps) and any(new > old for new, old in steps)
 
     def _forbidden(self, path: str, new: str) -> str:
         """Why code that could pass the tests is not what the task asks for; empty where it may be."""
-        old = self._original.get(path, "")
+        old = self._files.start.get(path, "")
         tests = list(self._files.tests.values())
         if case := next(iter(special_cases(path, old, new, tests)), None):
             return case.words
@@ -250,18 +320,19 @@ class Search:
 
     def _request(self, question: Question, best: Tested, before: Tested) -> Request:
         task, hide = self._task, self._context.secrets.hide
-        output = "" if best.passed else best.output
+        shown = before if question.fresh else best
+        output = "" if shown.passed else shown.output
         material = Material(
             task=hide(task.words),
             named=self._files.named,
-            tests=shown_tests(self._files, best.failing, output, task.words),
+            tests=shown_tests(self._files, best.failing, best.output, task.words),
             command=task.command,
             output=hide(output),
             first=tuple(name for name in best.names if name not in before.names),
             root=str(self._context.workspace.root),
         )
         tried = [each for each in self._tried if each.path == question.path]
-        request = write_request(question, self._files.sources[question.path], material, tried)
+        request = write_request(question, self._shown(question), material, tried)
         return replace(request, deadlines=self._context.deadlines)
 
     async def _ask(self, request: Request, question: Question, best: Tested) -> SideAnswered | None:
@@ -287,6 +358,14 @@ def _answered(now: Situation, question: Question, tried: CandidateTried) -> Situ
     line, indent = Line(question.path, question.line), question.prefix[: indent_of(question.prefix)]
     lines = {**now.written.get(line, {}), question.prefix: f"{indent}{tried.change}\n"}
     return now._replace(written={**now.written, line: lines})
+
+
+def _is_file_draft(question: Question) -> bool:
+    return question.fresh and question.kind == "file"
+
+
+def _is_draft(tried: CandidateTried) -> bool:
+    return tried.asked == "file" and bool(tried.text)
 
 
 def _hash(path: str, text: str) -> str:

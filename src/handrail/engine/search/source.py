@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from typing import NamedTuple
 
 HEADER = re.compile(
@@ -30,6 +31,12 @@ class Function(NamedTuple):
     """Number of the first line after header and docstring."""
     last: int
     is_stub: bool = False
+    owner: str = ""
+    """The classes and functions around it, such as `Cart`, where they are known."""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner}.{self.name}" if self.owner else self.name
 
     def holds(self, line: int) -> bool:
         return self.first <= line <= self.last
@@ -44,21 +51,25 @@ def find_functions(path: str, text: str) -> list[Function]:
     """The functions of a file, in its order; nested ones after those around them."""
     if path.endswith(".py"):
         try:
-            return sorted(_python(ast.parse(text), text.splitlines()), key=lambda each: each.first)
+            return sorted(_python(ast.parse(text).body, text.splitlines(), ""), key=lambda each: each.first)
         except (SyntaxError, ValueError, RecursionError):
             pass  # unfinished: its lines say enough
     return list(_by_lines(text.splitlines()))
 
 
-def _python(tree: ast.Module, lines: list[str]) -> Iterator[Function]:
-    for node in ast.walk(tree):
+def _python(nodes: Iterable[ast.AST], lines: list[str], owner: str) -> Iterator[Function]:
+    for node in nodes:
+        inside = owner
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = f"{owner}.{node.name}".lstrip(".")
+        yield from _python(ast.iter_child_nodes(node), lines, inside)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.body[0].lineno == node.lineno:
             continue
         opening = node.body[0]
         body = (opening.end_lineno or opening.lineno) + 1 if _is_text(opening) else opening.lineno
         last = node.end_lineno or node.lineno
         written = "\n".join(lines[body - 1 : last])
-        yield Function(node.name, node.lineno, body, last, is_stub=bool(STUB.fullmatch(written)))
+        yield Function(node.name, node.lineno, body, last, bool(STUB.fullmatch(written)), owner)
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -103,7 +114,27 @@ def function_alone(code: str, indent: int) -> str:
     return "\n".join(lines[: _end(lines, 0, indent)]) if lines else ""
 
 
+def function_text(path: str, text: str, name: str) -> str:
+    """The function of this full name, without decorators; empty where there is not exactly one."""
+    found = [each for each in find_functions(path, text) if each.full_name == name]
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[found[0].first - 1 : found[0].last]) if len(found) == 1 else ""
+
+
+def with_function(path: str, text: str, name: str, code: str) -> str:
+    """The text with the function replaced; empty where there is not exactly one, or at another indent."""
+    old = function_text(path, text, name)
+    if not old or not code or indent_of(old) != indent_of(code) or text.count(old) != 1:
+        return ""
+    return text.replace(old, code if code.endswith("\n") else f"{code}\n")
+
+
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def text_hash(text: str) -> str:
+    """A short name for a text."""
+    return sha256(text.encode(errors="replace")).hexdigest()[:12]
 
 
 def same_code(path: str, text: str) -> str:

@@ -1,6 +1,7 @@
 """The OpenAPI document, made from the table of endpoints and the types that they read and write."""
 
 from functools import cache
+from inspect import getdoc
 from types import UnionType
 from typing import Any, get_args
 
@@ -121,8 +122,9 @@ def _operation(
     answer: Schema = {"description": endpoint.summary}
     if _is_response(types["return"]):
         answer["content"] = {endpoint.returns: {"schema": {"type": "string"}}}
-        if endpoint.returns == EVENT_STREAM and not endpoint.invalid:
-            answer["description"] = EVENTS
+        if endpoint.returns == EVENT_STREAM:
+            answer["description"] = getdoc(endpoint.function) if endpoint.invalid else EVENTS
+            answer["content"] = {EVENT_STREAM: {}}
     else:
         schemas = [by_type[each] for each in _answers(endpoint)]
         answer["content"] = {JSON: {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}

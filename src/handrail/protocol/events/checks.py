@@ -49,13 +49,14 @@ class CandidateTried(EventBase, tag="candidate_tried", kw_only=True):
     """From 1."""
     key: str
     """The question, so that it is not asked again."""
-    asked: Literal["file", "function", "line", "insertion"]
+    asked: Literal["file", "function", "line", "insertion", "graft"]
+    """`graft`: no model was asked, the function is from an earlier draft."""
     path: str
     name: str = ""
     line: int = 0
     temperature: float = 0.0
     request_id: str = ""
-    """Of the model's answer; empty: a weighing of the line had it already."""
+    """Of the model's answer; empty: an earlier answer had it already."""
     change: str = ""
     """In a line."""
     code: str = ""
@@ -67,7 +68,7 @@ class CandidateTried(EventBase, tag="candidate_tried", kw_only=True):
     """Tests that pass with it."""
     total: int = 0
     text: str = ""
-    """The file as it is then, if it is kept."""
+    """The file as it is then, if it is kept or a draft of the whole file."""
     seconds: float = 0.0
 
 

@@ -100,7 +100,7 @@ class Clarification(Value):
     requires_clarification: Literal[True] = field(default=True, name="requiresClarification")
 
 
-async def send_message(call: Call, body: AssistantMessage) -> Proposal | Clarification:
+async def ask_assistant(call: Call, body: AssistantMessage) -> Proposal | Clarification:
     """Answer a message about the task list, and propose operations; nothing is applied."""
     from handrail.app.assistant import ClarifyEvent, ErrorEvent, ResultEvent, follow_answer
 
@@ -136,8 +136,14 @@ async def send_message(call: Call, body: AssistantMessage) -> Proposal | Clarifi
     return answer
 
 
-async def stream_message(call: Call, query: StreamQuery) -> MessageStream:
-    """The same as server-sent events, as it happens."""
+async def stream_assistant(call: Call, query: StreamQuery) -> MessageStream:
+    """The same as server-sent events, as it happens.
+
+    `stage` {stage}; `clarify` {question, options}; `ops` {version, operations, validCount, invalidCount} as
+    soon as they are checked, again with version 2 after a repair; `summary` {text}; `result` as the answer of
+    a POST; `error` {error, detail}; `done` at the end; `heartbeat` every 10 seconds, without an id. The same
+    request_id follows the same answer; send the last id as `Last-Event-ID` to get only the rest of it.
+    """
     transcript = _from_json(query.transcript, Transcript, ())
     clarify = _from_json(query.clarify, Clarify, None)
     request_id, done = _place(call.request.headers.get("last-event-id", ""), query.request_id)
@@ -215,6 +221,6 @@ async def _send(call: Call, body: AssistantMessage) -> "SentRequest":
 
 
 ASSISTANT_ENDPOINTS = (
-    Endpoint("POST", "/assistant/message", send_message, invalid=INVALID),
-    Endpoint("GET", "/assistant/message/stream", stream_message, invalid=INVALID, returns=EVENT_STREAM),
+    Endpoint("POST", "/assistant/message", ask_assistant, invalid=INVALID),
+    Endpoint("GET", "/assistant/message/stream", stream_assistant, invalid=INVALID, returns=EVENT_STREAM),
 )
