@@ -55,7 +55,10 @@ class StageEvent(Value):
 
 class ClarifyEvent(Value):
     question: str
-    options: tuple[RouteOption, ...] = ()
+    options: tuple[RouteOption, ...]
+    session: str
+    """Where the answer to the question goes."""
+    request_id: str
 
 
 class OperationsEvent(Value):
@@ -236,7 +239,7 @@ class Answer:
             return []
         match event:
             case Routed(route=""):
-                self._asked = ClarifyEvent(event.decision.question, event.decision.options)
+                self._asked = self._clarify(event.decision.question, event.decision.options)
             case RunStarted():
                 self._run_id, self._is_tasks = event.run_id, event.pipeline == TASKS_ROUTE
             case RunRepaired():
@@ -257,6 +260,9 @@ class Answer:
             case TurnFinished() if event.turn_id == self._turn_id:
                 return [*self._end(event), DoneEvent()]
         return []
+
+    def _clarify(self, question: str, options: tuple[RouteOption, ...] = ()) -> ClarifyEvent:
+        return ClarifyEvent(question, options, self._request.session_id, self._request.request_id)
 
     def _output(self, event: StageCompleted) -> dict[str, Any]:
         if event.output is not None:
@@ -283,7 +289,7 @@ class Answer:
     def _end(self, finished: TurnFinished) -> list[AssistantEvent]:
         question = str(self._found.get("question", ""))
         if question and not self._operations:
-            self._asked = ClarifyEvent(question)
+            self._asked = self._clarify(question)
         if self._asked:
             return [self._asked]
         text = in_sections(self._found.get("answer", ""), self._summary) if self._summary else self._text

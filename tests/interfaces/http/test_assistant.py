@@ -214,9 +214,11 @@ async def test_unclear_message_is_asked_about_and_a_selection_goes_straight_to_t
 @pytest.mark.promise("TASK-16")
 async def test_question_of_the_assistant_comes_as_clarify(tmp_path: Path) -> None:
     async with serving(tmp_path, proposed(question="Which day?")) as served:
-        found = await whole(served, message="remind me to pay the rent", mode="tasks")
+        found = await whole(served, message="remind me to pay the rent", mode="tasks", request_id="r")
         assert shape(found)[-2:] == ["clarify", "done"]
-        assert found[-2].data == {"question": "Which day?", "options": []}
+        session = (await served.get("/sessions"))["sessions"][0]["id"]
+        ids = {"session": session, "request_id": "r"}
+        assert found[-2].data == {"question": "Which day?", "options": [], **ids}
 
 
 @pytest.mark.promise("TASK-16")

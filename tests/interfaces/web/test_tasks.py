@@ -130,7 +130,9 @@ def test_one_occurrence_is_completed_in_the_week_and_a_wrong_edit_is_refused_in_
     expect(page.locator("dialog")).to_be_hidden()
     page.go_back()
     monday = 7 - TODAY.weekday()
-    expect(page.locator(".day .task")).to_have_count(len([n for n in range(monday, monday + 7) if n % 3 == 0]))
+    expect(page.locator(".day .task")).to_have_count(
+        len([n for n in range(monday, monday + 7) if n % 3 == 0])
+    )
 
 
 @pytest.mark.promise("TASK-51")
@@ -214,11 +216,11 @@ def test_an_unclear_message_has_chips_and_the_chosen_one_stays(site: Site, page:
         "confidence": 0.3,
         "question": "Which one do you mean?",
         "options": [{"id": "1", "title": "Water the plants"}, {"id": "2", "title": "Buy milk"}],
-        "entities": [],
-        "where": {},
     }
     done = proposed({"op": "complete", "id": "2"})
-    open_tasks(page, site, {"text": json.dumps(unclear)}, done, summarised("Completes it."), tasks=[PLANTS, MILK])
+    open_tasks(
+        page, site, {"text": json.dumps(unclear)}, done, summarised("Completes it."), tasks=[PLANTS, MILK]
+    )
     turn = ask(page, "that one, it was the other thing I meant")
     expect(turn).to_contain_text("Which one do you mean?")
     turn.get_by_role("button", name="Buy milk").click()

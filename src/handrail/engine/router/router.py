@@ -17,7 +17,7 @@ from handrail.engine.router.confidence import (
     decide_by_selection,
     routed_event,
 )
-from handrail.engine.router.word_rules import match_rules
+from handrail.engine.router.word_rules import match_rules, match_task_rules
 from handrail.engine.run_record import kept_before, stage_started
 from handrail.models.model import Capabilities
 from handrail.protocol.commands import SendMessage
@@ -185,7 +185,7 @@ class Router(NamedTuple):
         asked = state.routes.question_for(command.seen)
         if asked and (answered := _route_of_answer(asked, command.text, turn_id)):
             return answered
-        found = match_rules(command.text)
+        found = (match_task_rules if command.proposes else match_rules)(command.text)
         waits = state.mode == "plan" and state.plan and not state.plan.approved
         if waits and found.wish not in ("ask", "greet"):
             return Route(WORK_ROUTE)  # it says what should be different in the plan
