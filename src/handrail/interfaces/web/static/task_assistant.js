@@ -63,14 +63,13 @@ class Turn {
     this.working = make("p", { class: "working" }, STAGES.routing);
     this.words = make("div", { class: "answer-words" });
     this.element = make("div", { class: "turn-of-tasks" }, this.working);
-    this.message = "";
     this.proposal = null;
     this.stopped = false;
   }
 
   // The stream; where the browser cannot have it, the whole answer at once.
   async follow(asked) {
-    this.message = asked.message;
+    this.asked = asked;
     try {
       await this.stream(asked);
     } catch (cut) {
@@ -151,9 +150,14 @@ class Turn {
   }
 
   failed({ detail, advice = "" }) {
-    const words = make("div", { class: "banner bad" }, `${detail || "The assistant did not answer."} ${advice}`.trim());
-    this.element.append(words);
-    say(words.textContent);
+    const words = `${detail || "The assistant did not answer."} ${advice}`.trim();
+    const again = make("button", { type: "button", class: "small" }, "Try again");
+    again.addEventListener("click", () => {
+      again.remove();
+      guarded(() => ask(this.asked.message, this.asked));
+    });
+    this.element.append(make("div", { class: "banner bad" }, make("span", {}, words), again));
+    say(words);
   }
 
   operations(found) {
@@ -186,8 +190,8 @@ class Turn {
     const ids = /^\d+$/.test(option.id) ? [option.id] : [];
     const date = option.scheduled_for || "";
     if (ids.length || date)
-      return ask(this.message, { clarify: { question, selection: { ids, date, priority: "" } }, shown });
-    if (["tasks", "chat"].includes(option.id)) return ask(this.message, { mode: option.id, shown });
+      return ask(this.asked.message, { clarify: { question, selection: { ids, date, priority: "" } }, shown });
+    if (["tasks", "chat"].includes(option.id)) return ask(this.asked.message, { mode: option.id, shown });
     return ask(option.title);
   }
 }
