@@ -350,7 +350,7 @@ def _listed(looked: Output) -> str:
     if not looked["tasks"]:
         return "No task matches." if looked["total"] else "Your list is empty."
     more = looked["total"] - len(looked["tasks"])
-    end = [f"- and {more} more: `handrail tasks` lists them"] if more > 0 else []
+    end = [f"- and {more} more"] if more > 0 else []
     return "\n".join([*(f"- {line.replace(' | ', ', ')}" for line in looked["tasks"]), *end])
 
 

@@ -123,8 +123,12 @@ def assistant() -> Html:
     chips = [button(each, "task-example", class_="chip", text=each) for each in EXAMPLES]
     talk = h(
         "section",
+        h(
+            "header",
+            h("span", "Assistant"),
+            button("×", "task-talk-close", class_="quiet", label="Close the assistant's answer"),  # noqa: RUF001
+        ),
         h("div", id="task-talk", class_="talk", role="log", aria_label="Task assistant", tabindex="0"),
-        button("×", "task-talk-close", class_="quiet talk-close", label="Close the assistant's answer"),  # noqa: RUF001
         id="task-sheet",
         class_="sheet",
         hidden=True,

@@ -189,7 +189,7 @@ def _undo(tasks: TaskList) -> Html | None:
     last = last_change(tasks)
     if last is None:
         return None
-    words = join("Undo", h("span", one_line(last.text), class_="soft"))
+    words = join(h("span", "↶", aria_hidden="true"), h("span", f"Undo: {one_line(last.text)}", class_="words"))
     label = f"Undo: {one_line(last.text)}"
     return h(
         "button",

@@ -32,7 +32,12 @@ function add(...parts) {
   sheet.hidden = false;
   talk.append(...parts);
   while (talk.children.length > MAX_TURNS * 2) talk.firstElementChild.remove();
-  talk.scrollTop = talk.scrollHeight;
+  toLastMessage();
+}
+
+// An answer is read from its beginning.
+function toLastMessage() {
+  talk.scrollTop = talk.lastElementChild.previousElementSibling.offsetTop;
 }
 
 // Asking
@@ -87,7 +92,7 @@ class Turn {
       const on = (name, handle) =>
         this.source.addEventListener(name, (event) => {
           handle(JSON.parse(event.data));
-          talk.scrollTop = talk.scrollHeight;
+          if (running === this) toLastMessage();
         });
       on("stage", ({ stage }) => this.show(STAGES[stage] || STAGES.proposing));
       on("clarify", (found) => this.clarify(found));
@@ -293,12 +298,12 @@ function operationRow(result, ticked) {
 
 function title({ op, before, after, count, kind, valid, text }) {
   const verb = VERBS[op.op];
-  if (!verb || (!valid && !op.title && !before)) return [text];
+  if (!verb) return [text];
   const named = after?.title || before?.title || op.title;
-  const words = named ? `“${named}”` : `${count} tasks`;
+  const words = named ? `“${named}”` : op.id ? `task ${op.id}` : count ? `${count} tasks` : "tasks";
   const found = [part("span", `verb ${verb.toLowerCase()}`, verb), ` ${words}`];
   if (op.op === "create" && valid) found.push(part("span", "kind", kind));
-  if (!named) found.push(part("span", "below", text.replace(/^[^:]*:/, ":")));
+  if (!named && valid) found.push(part("span", "below", text.replace(/^[^:]*:/, ":")));
   return found;
 }
 

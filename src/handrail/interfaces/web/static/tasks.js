@@ -121,12 +121,12 @@ export async function applyAgreed(operations) {
   return { report, words: applied(report.summary) };
 }
 
-const PAST = { created: "Added", updated: "Changed", completed: "Completed", deleted: "Deleted" };
+const PAST = { created: "added", updated: "changed", completed: "completed", deleted: "deleted" };
 
 function applied(summary) {
   const parts = Object.entries(PAST).filter(([name]) => summary[name]);
-  const words = parts.map(([name, verb]) => `${verb} ${countOf(summary[name])}`);
-  return words.length ? `${words.join(", ")}.` : "Nothing was changed.";
+  const words = parts.map(([name, verb]) => `${verb} ${countOf(summary[name])}`).join(", ");
+  return words ? `${words[0].toUpperCase()}${words.slice(1)}.` : "Nothing was changed.";
 }
 
 export async function undo(change_id) {
@@ -234,7 +234,7 @@ function menu(button) {
     ...(fixed ? {} : moves),
     "Add to a checklist": () => promote(id, title, "checklist"),
     "Make it an intent": () => promote(id, title, "intent"),
-    "Build it": () => build(id),
+    "Build it with Handrail": () => build(id),
     Delete: () => remove(id, title),
   });
 }
