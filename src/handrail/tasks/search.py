@@ -47,6 +47,10 @@ def fold(text: str) -> str:
     return " ".join("".join(each if each.isalnum() else " " for each in text.casefold()).split())
 
 
+def folded_title(task: Task) -> str:
+    return _search_text(task.title, task.notes).title[1:]
+
+
 def search(tasks: Iterable[Task], text: str) -> list[Task]:
     """Tasks that have every word of the text, the best first: in the title, at the start of a word, open."""
     words = fold(text).split()
