@@ -1,7 +1,7 @@
 """The place of tasks: the list and the week, changes by hand and with the assistant, and undo."""
 
 import json
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.interfaces.web.site import Site, ready
 from tests.interfaces.web.test_safety import problems
 
-TODAY = date.today()
+TODAY = datetime.now().astimezone().date()
 MARKUP = "<img src=x onerror=window.ran=1> & <b>bold</b>"
 MANY = 25
 

@@ -140,7 +140,8 @@ async def stream_assistant(call: Call, query: StreamQuery) -> MessageStream:
     """The same as server-sent events, as it happens.
 
     `stage` {stage}; `clarify` {question, options, session, request_id}; `ops` {version, operations,
-    validCount, invalidCount} as soon as they are checked, again with version 2 after a repair; `summary` {text}; `result` as the answer of
+    validCount, invalidCount} as soon as they are checked, again with version 2 after a repair; `summary`
+    {text}; `result` as the answer of
     a POST; `error` {error, detail}; `done` at the end; `heartbeat` every 10 seconds, without an id. The same
     request_id follows the same answer; send the last id as `Last-Event-ID` to get only the rest of it.
     """

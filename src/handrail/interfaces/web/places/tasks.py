@@ -189,8 +189,8 @@ def _undo(tasks: TaskList) -> Html | None:
     last = last_change(tasks)
     if last is None:
         return None
-    words = join(h("span", "↶", aria_hidden="true"), h("span", f"Undo: {one_line(last.text)}", class_="words"))
     label = f"Undo: {one_line(last.text)}"
+    words = join(h("span", "↶", aria_hidden="true"), h("span", label, class_="words"))
     return h(
         "button",
         words,
