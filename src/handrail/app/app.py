@@ -3,7 +3,7 @@
 import copy
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -387,7 +387,7 @@ class App:
 
         self._tasks.start_soon(warm, self._warming)
 
-    def run_in_background(self, work: Callable[[], Awaitable[None]]) -> None:
+    def run_in_background(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Run this until it ends or the application is closed."""
         self._tasks.start_soon(work)
 
