@@ -22,7 +22,7 @@ NOT_CALLED = "events$|doctor|download"
 """A stream without an end, a diagnosis of the machine, a download of a gigabyte."""
 EXAMPLES = "10"
 """Random requests to each endpoint, the same in every run; beside them those at the limits of every value."""
-REFUSALS = [400, 401, 403, 404, 405, 409, 413, 415]
+REFUSALS = [400, 401, 403, 404, 405, 409, 413, 415, 431]
 OF_TASKS = """
 [[operations]]
 include-path-regex = "/(tasks|llm|assistant)(/|$)"

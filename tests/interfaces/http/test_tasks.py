@@ -221,10 +221,10 @@ async def test_paths_without_a_workspace_name_the_paths_to_use_where_there_are_s
 async def test_task_is_promoted_to_a_checklist_and_to_an_intent(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
         await served.post("/tasks", {"title": "Sort the shed", "notes": "first the tools"}, 201)
-        done = await served.post("/tasks/1/promote", {"checklist": "TODO.md"})
+        done = await served.post("/tasks/1/promote", {"checklist": "PLAN.md"})
         assert done["change_id"]
-        assert "- [ ] Sort the shed\n" in (served.folder / "TODO.md").read_text()
-        await served.post("/tasks/1/promote", {"checklist": "TODO.md"}, 409)
+        assert "- [ ] Sort the shed\n" in (served.folder / "PLAN.md").read_text()
+        await served.post("/tasks/1/promote", {"checklist": "PLAN.md"}, 409)
         await served.post("/tasks/1/promote", {}, 409)
         await served.post("/intents", {"id": "INT-1", "scope": ["other/**"]}, 201)
         await served.post("/tasks/1/promote", {"intent": "INT-7", "scope": ["shed/**"]})

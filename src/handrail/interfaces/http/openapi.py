@@ -136,6 +136,7 @@ def _operation(
     }
     kinds = ERRORS | (BODY_ERRORS if "body" in types else {})
     operation["responses"] |= {str(status): error | {"description": text} for status, text in kinds.items()}
+    operation["responses"]["431"] = {"description": "The address or the headers are too long"}
     if "body" in types:
         schema = _body_schema(types["body"], by_type, components)
         operation["requestBody"] = {"required": True, "content": {endpoint.accepts: {"schema": schema}}}

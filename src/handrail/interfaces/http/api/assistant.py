@@ -74,10 +74,10 @@ class AssistantMessage(Value):
 
 class StreamQuery(Value):
     message: Message
-    transcript: Annotated[str, Meta(max_length=100_000)] = ""
-    """As JSON, as in the body of a POST."""
+    transcript: Annotated[str, Meta(max_length=16_000)] = ""
+    """As JSON, as in the body of a POST, which may be longer."""
     mode: Mode = "auto"
-    clarify: Annotated[str, Meta(max_length=50_000)] = ""
+    clarify: Annotated[str, Meta(max_length=8_000)] = ""
     """As JSON."""
     request_id: RequestId = ""
     session: Annotated[str, Meta(max_length=100)] = ""
