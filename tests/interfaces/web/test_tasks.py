@@ -208,6 +208,7 @@ def test_the_assistant_deletes_many_only_after_a_second_question(site: Site, pag
     expect(page.locator(".task")).to_have_count(0)
     turn.get_by_role("button", name="Undo").click()
     expect(page.locator(".task")).to_have_count(MANY)
+    assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
 
 
 @pytest.mark.promise("TASK-52")
@@ -258,6 +259,17 @@ def test_a_question_is_answered_in_words_that_are_text(site: Site, page: Page) -
     expect(turn.locator(".operation")).to_have_count(0)
     page.get_by_role("button", name="Close the assistant's answer").click()
     expect(page.locator("#task-sheet")).to_be_hidden()
+
+
+@pytest.mark.promise("TASK-52")
+def test_a_question_with_a_request_is_answered_in_two_sections(site: Site, page: Page) -> None:
+    mixed = proposed({"op": "complete", "id": "1"}, answer="Only the plants.")
+    open_tasks(page, site, mixed, summarised("Completes the plants."), tasks=[PLANTS])
+    turn = ask(page, "What is due today? And mark the plants as done")
+    expect(turn.locator(".answer-words strong")).to_have_text(["Answer", "Proposed changes"])
+    expect(turn.locator(".answer-words")).to_contain_text("Only the plants.")
+    expect(turn.locator(".answer-words")).to_contain_text("Completes the plants.")
+    expect(turn.locator(".operation")).to_have_count(1)
 
 
 @pytest.mark.promise("TASK-52")
@@ -361,7 +373,10 @@ def test_axe_finds_nothing_on_the_place_of_tasks(site: Site, page: Page, theme: 
         {"title": "Done", "completed": True},
         {**repeating, "until": day(400)},
     ]
-    open_tasks(page, site, tasks=tasks)
+    wrong = {"op": "complete", "id": "99"}
+    operations = ({"op": "create", "title": "Dinner", "time": "19:00"}, {"op": "delete", "id": "1"}, wrong)
+    answers = (proposed(*operations), proposed(*operations), summarised("Plans the dinner."))
+    open_tasks(page, site, *answers, tasks=tasks)
     page.context.add_cookies([{"name": "handrail_theme", "value": theme, "url": site.place("")}])
     page.reload()
     ready(page)
@@ -374,6 +389,12 @@ def test_axe_finds_nothing_on_the_place_of_tasks(site: Site, page: Page, theme: 
     page.get_by_role("button", name="Week", exact=True).click()
     expect(page.locator(".week")).to_be_visible()
     found += problems(page, "week")
+    turn = ask(page, "add dinner at 7 and delete the late one")
+    expect(turn.locator(".answer-words")).to_have_text("Plans the dinner.")
+    found += problems(page, "proposal")
+    turn.get_by_role("button", name="Apply all 2").click()
+    expect(turn.locator("footer")).to_contain_text("Applied.")
+    found += problems(page, "applied")
     page.set_viewport_size({"width": 390, "height": 844})
     found += problems(page, "narrow")
     assert not found, "\n".join(found)

@@ -142,7 +142,8 @@ class Turn {
   }
 
   text(words) {
-    this.words.textContent = words;
+    const parts = words.split(/\*\*([^*\n]+)\*\*/); // every second one is strong
+    this.words.replaceChildren(...parts.map((each, at) => (at % 2 ? make("strong", {}, each) : each)));
     if (words) this.element.prepend(this.words);
   }
 
@@ -296,10 +297,12 @@ function operationRow(result, ticked) {
   return make("li", { class: `operation${result.valid ? "" : " invalid"}` }, box, label, ...below);
 }
 
+const titleInList = (id) => id && document.querySelector(`[data-task="${Number(id)}"] .title`)?.textContent;
+
 function title({ op, before, after, count, kind, valid, text }) {
   const verb = VERBS[op.op];
   if (!verb) return [text];
-  const named = after?.title || before?.title || op.title;
+  const named = after?.title || before?.title || op.title || titleInList(op.id);
   const words = named ? `“${named}”` : op.id ? `task ${op.id}` : count ? `${count} tasks` : "tasks";
   const found = [part("span", `verb ${verb.toLowerCase()}`, verb), ` ${words}`];
   if (op.op === "create" && valid) found.push(part("span", "kind", kind));
