@@ -18,6 +18,7 @@ from handrail.app.command_checks import checked_command
 from handrail.app.notices import own_files_notice, restored_notice
 from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
+from handrail.config.skills import SkillFolders
 from handrail.config.toml_edit import add_in_file
 from handrail.context.map.repository_map import RepositoryMap
 from handrail.engine.host.event_stream import (
@@ -171,7 +172,11 @@ class App:
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         settings = loaded.settings
         self._toolbox = Toolbox(
-            self._sandbox, self._intents, settings.lessons, settings.commands.readable_secrets
+            self._sandbox,
+            self._intents,
+            settings.lessons,
+            settings.commands.readable_secrets,
+            SkillFolders(places, workspace.root, trusted=options.trust),
         )
         self.turn_factory = TurnFactory(
             self.model_pool,
