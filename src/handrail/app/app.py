@@ -15,10 +15,10 @@ from anyio.abc import TaskGroup
 
 from handrail import __version__
 from handrail.app.command_checks import checked_command
+from handrail.app.model_tools import build_toolbox
 from handrail.app.notices import own_files_notice, restored_notice
 from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
-from handrail.config.skills import SkillFolders
 from handrail.config.toml_edit import add_in_file
 from handrail.context.map.repository_map import RepositoryMap
 from handrail.engine.host.event_stream import (
@@ -49,7 +49,6 @@ from handrail.storage.event_log import Log, StreamHead
 from handrail.storage.log_repair import open_log
 from handrail.tools.git import GitState, git_state
 from handrail.tools.sandbox.sandbox import Protection, Sandbox
-from handrail.tools.toolbox import Toolbox
 from handrail.tools.user_images import UserImages
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
@@ -171,13 +170,7 @@ class App:
         )
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         settings = loaded.settings
-        self._toolbox = Toolbox(
-            self._sandbox,
-            self._intents,
-            settings.lessons,
-            settings.commands.readable_secrets,
-            SkillFolders(places, workspace.root, trusted=options.trust),
-        )
+        self._toolbox = build_toolbox(self, self._sandbox, self._intents, environ)
         self.turn_factory = TurnFactory(
             self.model_pool,
             loaded.settings,

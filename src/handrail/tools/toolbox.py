@@ -1,6 +1,6 @@
 """The toolbox: every tool a model can call, and which ones each mode offers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from handrail.tools.record_plan import RecordPlan
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.todos_and_questions import AskUser, NextSteps, Todos
 from handrail.tools.tool import Tool
+from handrail.tools.validate import Checked, Checker, Validate
 from handrail.tools.web.fetch import Fetch
 from handrail.workspace.intents_file import IntentFile
 
@@ -35,7 +36,9 @@ class Toolbox:
         intents: IntentFile | None = None,
         lessons: LessonSettings | None = None,
         readable_secrets: Sequence[str] = (),
+        *,
         skills: SkillFolders | None = None,
+        checkers: Mapping[Checked, Checker] | None = None,
     ) -> None:
         """`intents` adds the tools for intents, in a workspace that has some."""
         sandbox = sandbox or Sandbox()
@@ -65,6 +68,7 @@ class Toolbox:
             AskUser(),
             NextSteps(),
             RecordPlan(),
+            *([Validate(checkers)] if checkers else []),
             RecordLesson(intents.workspace.root if intents else Path(), lessons or LessonSettings()),
         ]
         self._tools = {tool.name: tool for tool in tools}
