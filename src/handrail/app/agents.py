@@ -123,8 +123,12 @@ class Agents(AgentFolders):
 def workspace_agent_document(new: NewAgent) -> Document:
     """The change that writes a starter agent into the workspace."""
     folder = f"{AGENTS_FOLDER}/{new.folder.name}"
-    changes = [CreateChange(path=f"{folder}/{file}", text=text) for file, text in new.files.items()]
-    return Document(changes=tuple(changes))
+    return file_document({f"{folder}/{file}": text for file, text in new.files.items()})
+
+
+def file_document(files: Mapping[str, str]) -> Document:
+    """The change that writes new files, by their paths in the workspace."""
+    return Document(changes=tuple(CreateChange(path=path, text=text) for path, text in files.items()))
 
 
 def find_runs(app: "App", name: str = "") -> list[PastRun]:

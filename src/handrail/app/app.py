@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 
 from handrail import __version__
 from handrail.app.command_checks import checked_command
+from handrail.app.model_tools import build_toolbox
 from handrail.app.notices import own_files_notice, restored_notice
 from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
@@ -48,7 +49,6 @@ from handrail.storage.event_log import Log, StreamHead
 from handrail.storage.log_repair import open_log
 from handrail.tools.git import GitState, git_state
 from handrail.tools.sandbox.sandbox import Protection, Sandbox
-from handrail.tools.toolbox import Toolbox
 from handrail.tools.user_images import UserImages
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
@@ -170,9 +170,7 @@ class App:
         )
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         settings = loaded.settings
-        self._toolbox = Toolbox(
-            self._sandbox, self._intents, settings.lessons, settings.commands.readable_secrets
-        )
+        self._toolbox = build_toolbox(self, self._sandbox, self._intents, environ)
         self.turn_factory = TurnFactory(
             self.model_pool,
             loaded.settings,
@@ -394,12 +392,6 @@ class App:
     async def chosen_model(self, session_id: str = "") -> ModelChoice:
         session = Session(self.log, session_id).load() if session_id else None
         return await self.model_pool.choice(session)
-
-    async def structured_output(self, reference: str) -> str:
-        """How this model is asked for answers in JSON, as far as is known; sends no request to it."""
-        from handrail.models.structured_output import structured_text
-
-        return structured_text((await self.model_pool.named(reference)).capabilities)
 
     @property
     def proposals(self) -> "Proposals":

@@ -50,6 +50,7 @@ MAX_HOOK_FILES = 100
 TRUST_FILE = "trust.json"
 AGENTS_FILE = "trusted-agents.json"
 COMMANDS_FILE = "trusted-commands.json"
+SKILLS_FILE = "trusted-skills.json"
 
 
 def why_not_allowed(key: str, value: Any, current: Any) -> str:
@@ -121,6 +122,11 @@ def trusted_commands(places: Places, workspace: Path) -> dict[str, str]:
     return _load_hashes(_trust_path(places, workspace, COMMANDS_FILE))
 
 
+def trusted_skills(places: Places, workspace: Path) -> dict[str, str]:
+    """{skill of the workspace that the user trusted: hash of all its files}"""
+    return _load_hashes(_trust_path(places, workspace, SKILLS_FILE))
+
+
 def trust(places: Places, workspace: Path, workspace_files: Iterable[WorkspaceFile]) -> None:
     """Record that the user trusts exactly these bytes of the workspace."""
     _save_hashes(_trust_path(places, workspace), {each.name: each.sha256 for each in workspace_files})
@@ -134,6 +140,11 @@ def trust_agents(places: Places, workspace: Path, hashes: Mapping[str, str]) -> 
 def trust_commands(places: Places, workspace: Path, hashes: Mapping[str, str]) -> None:
     """Record that the user trusts these commands too, as they are now."""
     _add_hashes(_trust_path(places, workspace, COMMANDS_FILE), hashes)
+
+
+def trust_skills(places: Places, workspace: Path, hashes: Mapping[str, str]) -> None:
+    """Record that the user trusts these skills too, as they are now."""
+    _add_hashes(_trust_path(places, workspace, SKILLS_FILE), hashes)
 
 
 def _add_hashes(file: Path, hashes: Mapping[str, str]) -> None:
@@ -156,7 +167,8 @@ def _save_hashes(file: Path, hashes: Mapping[str, str]) -> None:
 
 def revoke(places: Places, workspace: Path) -> bool:
     """Remove all trust in this workspace; True if there was any."""
-    files = [_trust_path(places, workspace, name) for name in (TRUST_FILE, AGENTS_FILE, COMMANDS_FILE)]
+    names = (TRUST_FILE, AGENTS_FILE, COMMANDS_FILE, SKILLS_FILE)
+    files = [_trust_path(places, workspace, name) for name in names]
     found = [file for file in files if file.exists()]
     for file in found:
         file.unlink(missing_ok=True)

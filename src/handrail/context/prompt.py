@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from handrail.config.skills import plain_line
 from handrail.context.images import ReadBlob, with_images
 from handrail.context.token_budget import output_tokens
 from handrail.models.model import (
@@ -88,6 +89,30 @@ def short_name(intent: Intent) -> str:
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
+# Skills: one line each; the model reads the rest when it uses one.
+
+SKILLS_FIRST = (
+    "Skills are instructions for special work. Where one fits the request, read it with the tool `skill`"
+    " before you begin:"
+)
+MAX_SKILL_LINE, MAX_SKILL_CHARACTERS = 200, 4_000
+
+
+def skill_prompt(skills: Sequence[tuple[str, str]]) -> str:
+    """What the system prompt says about skills, of which each has a name and a description."""
+    lines, left = [SKILLS_FIRST], MAX_SKILL_CHARACTERS
+    for name, description in skills:
+        line = f"- {name}: {plain_line(description, MAX_SKILL_LINE)}"
+        if len(line) > left:
+            break
+        left -= len(line) + 1
+        lines.append(line)
+    if more := [name for name, _ in skills[len(lines) - 1 :]]:
+        names = plain_line(", ".join(more), MAX_SKILL_CHARACTERS // 4)
+        lines.append(f"And {len(more)} more, by name only: {names}")
+    return "\n".join(lines)
+
+
 class Prompt(NamedTuple):
     """The parts of a request that stay the same during a turn."""
 
@@ -99,6 +124,10 @@ class Prompt(NamedTuple):
     @property
     def whole(self) -> str:
         return f"{self.system}\n\n{self.intents}" if self.intents else self.system
+
+    def with_skills(self, skills: Sequence[tuple[str, str]]) -> "Prompt":
+        """With the names and descriptions of skills, where there are any."""
+        return self._replace(system=f"{self.system}\n\n{skill_prompt(skills)}") if skills else self
 
     def with_hooks(self, text: str | None) -> "Prompt":
         """With what the user's hooks said when the session started."""

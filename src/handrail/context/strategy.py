@@ -34,6 +34,8 @@ class PromptFacts(NamedTuple):
     workspace: Workspace
     tools: Sequence[ToolSpec]
     notes_chars: int
+    skills: Sequence[tuple[str, str]] = ()
+    """Name and description of each skill that can be used."""
     intents: IntentList | None = None
     active: str = ""
     """Id of the session's intent."""
@@ -88,7 +90,8 @@ class Strategy:
         root = facts.workspace.root
         notes = project_notes(root, facts.notes_chars)
         system = system_prompt(str(root), platform.system(), notes)
-        return Prompt(system, tuple(facts.tools), self.intents_prompt(facts.intents, facts.active))
+        prompt = Prompt(system, tuple(facts.tools), self.intents_prompt(facts.intents, facts.active))
+        return prompt.with_skills(facts.skills)
 
     def intents_prompt(self, intents: IntentList | None, active: str) -> str:
         """What the system prompt says about the workspace's intents; empty where there are none."""

@@ -1,11 +1,12 @@
 """The toolbox: every tool a model can call, and which ones each mode offers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from handrail.config.settings import LessonSettings
+from handrail.config.skills import SkillFolders
 from handrail.models.model import ToolSpec
 from handrail.protocol.values import Mode
 from handrail.tools.commands.background import Background, BackgroundCommands
@@ -19,6 +20,7 @@ from handrail.tools.record_plan import RecordPlan
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.todos_and_questions import AskUser, NextSteps, Todos
 from handrail.tools.tool import Tool
+from handrail.tools.validate import Checked, Checker, Validate
 from handrail.tools.web.fetch import Fetch
 from handrail.workspace.intents_file import IntentFile
 
@@ -34,10 +36,16 @@ class Toolbox:
         intents: IntentFile | None = None,
         lessons: LessonSettings | None = None,
         readable_secrets: Sequence[str] = (),
+        *,
+        skills: SkillFolders | None = None,
+        checkers: Mapping[Checked, Checker] | None = None,
     ) -> None:
         """`intents` adds the tools for intents, in a workspace that has some."""
         sandbox = sandbox or Sandbox()
         self._intents = intents
+        self._skills = skills
+        self.listed_skills: tuple[tuple[str, str], ...] = ()
+        """Name and description of each usable skill, as of the last call of `specs`."""
         self._intent_tools: dict[str, Tool[Any]] = {}
         self._bound_specs: dict[str, ToolSpec] = {}
         self.background = BackgroundCommands()
@@ -60,6 +68,7 @@ class Toolbox:
             AskUser(),
             NextSteps(),
             RecordPlan(),
+            *([Validate(checkers)] if checkers else []),
             RecordLesson(intents.workspace.root if intents else Path(), lessons or LessonSettings()),
         ]
         self._tools = {tool.name: tool for tool in tools}
@@ -67,17 +76,25 @@ class Toolbox:
 
     def find(self, name: str) -> Tool[Any] | None:
         found = self._tools.get(name) or self._tools_for_intents().get(name)
+        if name == "skill" and self._skills:
+            return self._skill_tool
         return found or (self._init_tools.get(name) if name in INIT_TOOLS else None)
 
     def names(self, mode: Mode) -> list[str]:
         """The tools that a mode offers."""
         tools = self._tools | self._tools_for_intents()
         reads_only = mode in ("explore", "plan")
+        if self.listed_skills:
+            tools["skill"] = self._skill_tool
         offered = {name: tool for name, tool in tools.items() if tool.offered}
         return [name for name, tool in offered.items() if not (reads_only and tool.action == "write")]
 
     def specs(self, mode: Mode) -> tuple[ToolSpec, ...]:
-        """The tools that a mode offers, as a model sees them."""
+        """The tools that a mode offers, as a model sees them; reads which skills there are now."""
+        usable = self._skills.usable() if self._skills else ()
+        self.listed_skills = tuple((skill.name, skill.description) for skill in usable)
+        if usable:
+            self._specs.setdefault("skill", self._skill_tool.spec())
         specs = self._specs | self._bound_specs if self._tools_for_intents() else self._specs
         return tuple(specs[name] for name in self.names(mode))
 
@@ -88,6 +105,14 @@ class Toolbox:
 
         tools: list[Tool[Any]] = [SurveyRepository(), WriteNotes()]
         return {tool.name: tool for tool in tools}
+
+    @cached_property
+    def _skill_tool(self) -> Tool[Any]:
+        from handrail.tools.skills import UseSkill
+
+        if self._skills is None:
+            raise AssertionError("a toolbox without skills has no tool for them")
+        return UseSkill(self._skills)
 
     def _tools_for_intents(self) -> dict[str, Tool[Any]]:
         if self._intents is None or self._intents.now() is None:

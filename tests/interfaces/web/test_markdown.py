@@ -2,10 +2,10 @@
 
 import pytest
 
+from handrail.app.flowchart import parse_flowchart
 from handrail.interfaces.web.conversation.answers import StreamedText
 from handrail.interfaces.web.markdown import markdown
 from handrail.interfaces.web.mermaid import draw_flowchart
-from handrail.interfaces.web.mermaid.flowchart import parse_flowchart
 
 
 def test_raw_html_is_text() -> None:

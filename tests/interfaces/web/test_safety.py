@@ -111,6 +111,7 @@ def test_no_payload_runs_in_answers_tool_output_names_and_imported_sessions(
         f"s/{session}/changes/1",
         "charts",
         "agents/small",
+        "skills",
         f"blame?path=src/{NAMES[1]}",
     ):
         page.goto(site.place(path))

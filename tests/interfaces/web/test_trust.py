@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from handrail.config.skills import SKILL_FILE
+from tests.config.test_skills import here, text
 from tests.interfaces.web.site import Site, ended, ready
 from tests.pipelines.agents import agent
 
@@ -100,3 +102,23 @@ def test_own_commands_are_completed_and_sent_and_a_workspaces_need_trust(
     message.fill("/ship-it all")
     message.press("Enter")
     expect(page.locator(".user .bubble").last).to_have_text("Ship all now.")
+
+
+@pytest.mark.promise("SKILL-9")
+def test_skill_of_the_workspace_is_trusted_as_it_was_shown_and_not_as_it_became(
+    site: Site, page: Page
+) -> None:
+    file = here(site.root, text(body="<script>alert(1)</script> Do it.")) / SKILL_FILE
+    site.open(page, {"text": "Hello."}, path="skills")
+    tile = page.locator(".tile")
+    expect(tile).to_contain_text("untrusted")
+    expect(tile.locator("pre")).to_contain_text("<script>alert(1)</script> Do it.")
+    file.write_text(text(body="Something else."))
+    page.get_by_role("button", name="Trust it").click()
+    expect(page.locator(".toast.bad")).to_contain_text("This is not what is there now.")
+    assert "untrusted" in site.run("skills").stdout
+    page.reload()
+    ready(page)
+    page.get_by_role("button", name="Trust it").click()
+    expect(tile.locator("button")).to_have_count(0)
+    assert "notes                    trusted" in site.run("skills").stdout

@@ -306,6 +306,7 @@ class TurnFactory:
             workspace=self._workspace,
             tools=self._toolbox.specs(state.mode if state else self.settings.mode),
             notes_chars=self.settings.context.notes_chars,
+            skills=self._toolbox.listed_skills,
             intents=self.intents.now(),
             active=state.intent if state else "",
             message=message or "",

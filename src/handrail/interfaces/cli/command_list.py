@@ -39,6 +39,7 @@ COMMANDS = {
     "tasks": Entry("tasks", "tasks [week]", "your own task list: add, edit, done, undo ..."),
     "trace": Entry("trace", "trace blame FILE", "who wrote a line; verify, report"),
     "agents": Entry("agents", "agents", "agents in folders: list, show, validate, new, runs"),
+    "skills": Entry("skills", "skills", "skills in folders: list, show, validate, new"),
     "serve": Entry("serve", "serve [FOLDER...]", "the web page and the HTTP API"),
     "doctor": Entry("setup.doctor", "doctor", "check the setup; each line says what to do"),
 }

@@ -21,6 +21,7 @@ PLACES = (
     ("builds", "Builds"),
     ("checks", "Checks"),
     ("agents", "Agents"),
+    ("skills", "Skills"),
     ("audit", "Audit"),
     ("charts", "Charts"),
     ("settings", "Settings"),

@@ -322,6 +322,7 @@ COMMANDS = {
     "continue": SlashCommand("", "accept what was recovered of a cut answer, and go on", continue_turn),
     "retry": SlashCommand("", "repeat the last request; the model forgets its answer", retry),
     "init": SlashCommand("", "write a first AGENTS.md, or add what is missing in it", slash_project.init),
+    "skills": SlashCommand("[NAME]", "skills in folders, or one in full", slash_project.skills),
     "agents": SlashCommand(
         "[NAME|runs]", "agents in folders, one in full, or their runs", slash_project.agents
     ),

@@ -1,9 +1,11 @@
-"""The slash commands for the project: /init and /agents."""
+"""The slash commands for the project: /init, /agents and /skills."""
 
 import time
 from typing import TYPE_CHECKING
 
 from handrail.app.agents import RUN_PREFIX, Agents, find_runs
+from handrail.config.skills import SkillFolders
+from handrail.interfaces.cli.commands.skills import NO_SKILL, skill_details, skill_row
 from handrail.interfaces.cli.render.agent_lines import agent_details, list_row, run_details, run_rows
 from handrail.interfaces.cli.render.styles import INDENT, line, wrap
 from handrail.protocol.commands import SendMessage
@@ -34,6 +36,15 @@ async def agents(talk: "Conversation", argument: str) -> None:
         rows = list(agent_details(agent, known.trust(agent), known))
     else:
         raise UsageProblem("Say /agents, /agents NAME, or /agents runs [NAME|RUN].")
+    talk.say([row for text in rows for row in wrap(line(f"{INDENT}{text}"), talk.width, INDENT * 3)])
+
+
+async def skills(talk: "Conversation", argument: str) -> None:
+    known = SkillFolders(talk.app.places, talk.app.workspace.root, trusted=talk.app.options.trust)
+    name = argument.strip()
+    rows = (
+        skill_details(known, name) if name else [skill_row(known, each) for each in known.all()] or [NO_SKILL]
+    )
     talk.say([row for text in rows for row in wrap(line(f"{INDENT}{text}"), talk.width, INDENT * 3)])
 
 

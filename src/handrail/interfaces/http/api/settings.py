@@ -5,8 +5,9 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from handrail.config.layers import IgnoredSetting, LoadedSettings, load_settings, shown_settings
+from handrail.config.skills import SkillFolders
 from handrail.config.toml_edit import save_setting
-from handrail.config.trust import revoke, trust, trust_agents, trust_commands
+from handrail.config.trust import revoke, trust, trust_agents, trust_commands, trust_skills
 from handrail.interfaces.http.api.own_commands import own_commands
 from handrail.interfaces.http.endpoint import Call, Endpoint
 from handrail.interfaces.http.errors import ApiError, not_found
@@ -89,7 +90,8 @@ class TrustReport(Value):
     agents: tuple[UntrustedAgent, ...]
     commands: tuple[UntrustedCommand, ...]
     wrong: dict[str, str]
-    """Agents whose files are wrong, and why."""
+    """Agents and skills whose files are wrong, and why."""
+    skills: tuple[UntrustedAgent, ...]
 
 
 async def show_trust(call: Call) -> TrustReport:
@@ -102,6 +104,7 @@ def _report(call: Call, loaded: LoadedSettings) -> TrustReport:
 
     untrusted, wrong = Agents(call.workspace.root, call.workspace.environ).untrusted()
     commands = own_commands(call.app).untrusted()
+    skills, broken = SkillFolders(call.app.places, call.workspace.root).untrusted()
     return TrustReport(
         loaded.ignored,
         untrusted_files(loaded),
@@ -109,7 +112,8 @@ def _report(call: Call, loaded: LoadedSettings) -> TrustReport:
         tuple(
             UntrustedCommand(each.name, each.sha256, each.trust == "changed", each.body) for each in commands
         ),
-        {slug: str(problem) for slug, problem in wrong.items()},
+        {name: str(problem) for name, problem in (*wrong.items(), *broken.items())},
+        tuple(UntrustedAgent(skill.name, skill.sha256, state == "changed") for skill, state in skills),
     )
 
 
@@ -123,6 +127,7 @@ class Trusted(Value):
     agents: dict[str, str] = field(default_factory=dict)
     """{name: sha256}"""
     commands: dict[str, str] = field(default_factory=dict)
+    skills: dict[str, str] = field(default_factory=dict)
 
 
 async def give_trust(call: Call, body: Trusted) -> TrustReport:
@@ -131,7 +136,12 @@ async def give_trust(call: Call, body: Trusted) -> TrustReport:
     shown = _report(call, loaded)
     agents = {each.name: each.sha256 for each in shown.agents}
     commands = {each.name: each.sha256 for each in shown.commands}
-    as_shown = body.agents.items() <= agents.items() and body.commands.items() <= commands.items()
+    skills = {each.name: each.sha256 for each in shown.skills}
+    as_shown = (
+        body.agents.items() <= agents.items()
+        and body.commands.items() <= commands.items()
+        and body.skills.items() <= skills.items()
+    )
     if (body.files and body.files != shown.files) or not as_shown:
         raise ApiError(409, "changed", "This is not what is there now.", "Look at it again, then try again.")
     if body.files:  # the bytes that were compared, whatever is there by now
@@ -140,6 +150,8 @@ async def give_trust(call: Call, body: Trusted) -> TrustReport:
         trust_agents(call.app.places, call.workspace.root, body.agents)
     if body.commands:
         trust_commands(call.app.places, call.workspace.root, body.commands)
+    if body.skills:
+        trust_skills(call.app.places, call.workspace.root, body.skills)
     await call.workspace.reopen()
     return await show_trust(call)
 

@@ -1,8 +1,8 @@
 """Mermaid flowcharts as SVG: `draw_flowchart` gives the picture, or None for what it cannot draw."""
 
+from handrail.app.flowchart import NotDrawable, parse_flowchart
 from handrail.interfaces.web.html import Html
 from handrail.interfaces.web.mermaid.drawing import draw
-from handrail.interfaces.web.mermaid.flowchart import NotDrawable, parse_flowchart
 from handrail.interfaces.web.mermaid.layout import arrange
 
 MAX_CHARS = 20_000

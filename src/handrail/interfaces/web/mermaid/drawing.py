@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import hypot
 
+from handrail.app.flowchart import Edge, Flowchart, Node
 from handrail.interfaces.web.html import Html, h
-from handrail.interfaces.web.mermaid.flowchart import Edge, Flowchart, Node
 from handrail.interfaces.web.mermaid.layout import LINE_HEIGHT, Box, Layout, Point, text_size
 
 MARGIN = 8.0

@@ -4,7 +4,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import NamedTuple
 
-from handrail.interfaces.web.mermaid.flowchart import Flowchart, Node
+from handrail.app.flowchart import Flowchart, Node
 
 LINE_HEIGHT, CHAR_WIDTH = 18.0, 7.3
 PADDING_X, PADDING_Y = 16.0, 10.0

@@ -12,6 +12,7 @@ from handrail.interfaces.web.places.charts import charts_page
 from handrail.interfaces.web.places.checks import checks_page, checks_part
 from handrail.interfaces.web.places.intents import blame_page, intent_page, intents_page
 from handrail.interfaces.web.places.settings import keys_part, settings_page
+from handrail.interfaces.web.places.skills import skills_page
 from handrail.interfaces.web.places.tasks import task_form_part, task_rows, tasks_page, tasks_part
 from handrail.interfaces.web.places.viewer import viewer_page
 
@@ -35,6 +36,7 @@ PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
     "/agents": agents_page,
     "/agents/runs/{run}": run_page,
     "/agents/{agent}": agent_page,
+    "/skills": skills_page,
     "/settings": settings_page,
     "/keys": keys_part,
     "/viewer": viewer_page,

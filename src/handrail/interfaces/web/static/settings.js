@@ -43,6 +43,10 @@ export const clicks = {
     await request("POST", "/trust", { agents: { [button.dataset.id]: button.dataset.hash } });
     location.reload();
   },
+  async "trust-skill"(button) {
+    await request("POST", "/trust", { skills: { [button.dataset.id]: button.dataset.hash } });
+    location.reload();
+  },
   async "trust-command"(button) {
     await request("POST", "/trust", { commands: { [button.dataset.id]: button.dataset.hash } });
     location.reload();

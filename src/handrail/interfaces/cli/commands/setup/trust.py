@@ -1,4 +1,4 @@
-"""`handrail trust`: show what a workspace's settings, agents and commands would do, and trust them."""
+"""`handrail trust`: show what comes with a workspace and would do something, and trust it."""
 
 import os
 import sys
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from handrail.app.agents import Agents, UntrustedAgent
     from handrail.config.layers import LoadedSettings
     from handrail.config.places import Places
+    from handrail.config.skills import Skill, Trust
     from handrail.config.user_commands import UserCommand
 
 STATUS_WRONG = 1
@@ -26,13 +27,14 @@ STATUS_WRONG = 1
 def command(revoking: bool, **given: Any) -> int:
     """Show what the settings of this workspace would change, and trust them if you agree.
 
-    Until then they can only narrow what is allowed, and agents and slash commands that came with the
+    Until then they can only narrow what is allowed, and agents, skills and slash commands that came with the
     workspace cannot be used.
     You trust the files as they are now: when one of them changes, you are asked again.
     """
     from handrail.app.agents import Agents
     from handrail.config.layers import load_settings
     from handrail.config.places import find_places
+    from handrail.config.skills import SkillFolders
     from handrail.config.trust import revoke
     from handrail.config.user_commands import UserCommands
     from handrail.interfaces.cli.conversation.slash import COMMANDS
@@ -45,15 +47,19 @@ def command(revoking: bool, **given: Any) -> int:
     loaded, agents = load_settings(places, workspace, environ=os.environ), Agents(workspace)
     untrusted, wrong = agents.untrusted()
     own_commands = UserCommands(places, workspace, COMMANDS).untrusted()
+    skills, broken = SkillFolders(places, workspace).untrusted()
+    for name, problem in broken.items():
+        print_text(f"The skill {one_line(name)} cannot be trusted: {one_line(str(problem))}")
     for slug, problem in wrong.items():
         text = f"The agent {one_line(slug)} cannot be trusted, because its file is wrong:\n{problem}"
         print_text("\n".join(map(one_line, text.splitlines())))
-    if not (untrusted or own_commands) and (loaded.trust == "trusted" or not loaded.ignored):
+    wrong_files = bool(wrong or broken)
+    if not (untrusted or own_commands or skills) and (loaded.trust == "trusted" or not loaded.ignored):
         if loaded.trust == "trusted":
             print_text("The settings of this workspace are trusted. `handrail trust --revoke` ends that.")
         else:
-            print_text(f"Nothing {'else' if wrong else 'in this workspace'} needs to be trusted.")
-        return STATUS_WRONG if wrong else 0
+            print_text(f"Nothing {'else' if wrong_files else 'in this workspace'} needs to be trusted.")
+        return STATUS_WRONG if wrong_files else 0
     if loaded.ignored and loaded.trust == "changed":
         print_text("This has changed since you trusted it.")
     for each in loaded.ignored:
@@ -63,7 +69,8 @@ def command(revoking: bool, **given: Any) -> int:
         print_text(f"{one_line(program.name)}: would be run as it is now; look at it first")
     show_agents(untrusted, agents)
     show_commands(own_commands)
-    return ask_user(loaded, untrusted, own_commands, workspace, places)
+    show_skills(skills)
+    return ask_user(loaded, untrusted, own_commands, skills, workspace=workspace, places=places)
 
 
 def show_agents(untrusted: "list[UntrustedAgent]", agents: "Agents") -> None:
@@ -89,15 +96,31 @@ def show_commands(untrusted: "list[UserCommand]") -> None:
             print_text(f"  | {text}".rstrip())
 
 
+def show_skills(untrusted: "list[tuple[Skill, Trust]]") -> None:
+    """Each skill with its instructions: what is shown is what the model would read."""
+    for skill, trust in untrusted:
+        changed = ", changed since you trusted it" if trust == "changed" else ""
+        print_text(f"The skill {skill.name}: {one_line(skill.description)}")
+        print_text(f"    instructions that the model would follow{changed}:")
+        for text in skill.body.split("\n"):
+            print_text(f"  | {text}".rstrip())
+        for file in sorted(skill.files):
+            print_text(
+                f"    {one_line(file)}: {len(skill.files[file]):,} bytes, {skill.sha256_of(file)[:12]}"
+            )
+
+
 def ask_user(
     loaded: "LoadedSettings",
     untrusted: "list[UntrustedAgent]",
     own_commands: "list[UserCommand]",
+    skills: "list[tuple[Skill, Trust]]",
+    *,
     workspace: Path,
     places: "Places",
 ) -> int:
     """Ask, trust what was shown if the user says yes, and return the exit status."""
-    from handrail.config.trust import trust, trust_agents, trust_commands
+    from handrail.config.trust import trust, trust_agents, trust_commands, trust_skills
 
     if not can_ask(sys.stderr):
         text = "Nothing was trusted: nobody can be asked here. Run it in a terminal."
@@ -113,5 +136,7 @@ def ask_user(
         trust_agents(places, workspace, {agent.slug: agent.pipeline.sha256 for agent, _ in untrusted})
     if own_commands:
         trust_commands(places, workspace, {each.name: each.sha256 for each in own_commands})
+    if skills:
+        trust_skills(places, workspace, {skill.name: skill.sha256 for skill, _ in skills})
     print_text("Trusted. When it changes, you are asked again before it counts.")
     return 0

@@ -45,6 +45,12 @@ EDGE = re.compile(
 class NotDrawable(Exception):
     """Not a flowchart, or one with parts that are not known here."""
 
+    def __init__(self, what: str, line: int = 0) -> None:
+        super().__init__(what)
+        self.what = what
+        self.line = line
+        """Of the text, from 1; 0: the whole of it."""
+
 
 class Node(Struct):
     id: str
@@ -78,19 +84,28 @@ class Flowchart(Struct):
 
 def parse_flowchart(text: str) -> Flowchart:
     """Raises NotDrawable for anything that is not understood: half a picture would mislead."""
-    lines = [line for line in map(_without_comment, text.strip().splitlines()) if line]
-    header = HEADER.match(lines[0].rstrip(";")) if lines else None
+    numbered = enumerate(map(_without_comment, text.splitlines()), start=1)
+    lines = [(number, line) for number, line in numbered if line]
+    header = HEADER.match(lines[0][1].rstrip(";")) if lines else None
     if not header:
-        raise NotDrawable
+        where = lines[0][0] if lines else 1
+        raise NotDrawable("it does not begin with `flowchart` or `graph` and a direction", where)
     chart = Flowchart(direction=_direction(header[1]))
     open_groups: list[str] = []
-    for line in lines[1:]:
+    for number, line in lines[1:]:
         for statement in _statements(line):
-            _read(chart, statement, open_groups)
-    if open_groups or not chart.nodes or len(chart.nodes) > MAX_NODES or len(chart.edges) > MAX_EDGES:
-        raise NotDrawable
-    if chart.groups.keys() & chart.nodes.keys():  # edges from and to whole subgraphs
-        raise NotDrawable
+            try:
+                _read(chart, statement, open_groups)
+            except NotDrawable as problem:
+                raise NotDrawable(problem.what, number) from None
+    if open_groups:
+        raise NotDrawable(f"the subgraph {open_groups[-1]!r} has no `end`")
+    if not chart.nodes:
+        raise NotDrawable("there is no node")
+    if len(chart.nodes) > MAX_NODES or len(chart.edges) > MAX_EDGES:
+        raise NotDrawable(f"there are more than {MAX_NODES} nodes or {MAX_EDGES} edges")
+    if both := sorted(chart.groups.keys() & chart.nodes.keys()):
+        raise NotDrawable(f"the subgraph {both[0]!r} is used as a node")
     return chart
 
 
@@ -122,7 +137,7 @@ def _statements(line: str) -> list[str]:
 def _read(chart: Flowchart, statement: str, open_groups: list[str]) -> None:
     if statement == "end":
         if not open_groups:
-            raise NotDrawable
+            raise NotDrawable("`end` without a subgraph")
         open_groups.pop()
     elif found := SUBGRAPH.match(statement):
         title = found[2] or found[3] or found[4]
@@ -142,7 +157,7 @@ def _read_chain(chart: Flowchart, text: str, group: str) -> None:
     while at < len(text):
         edge = EDGE.match(text, at)
         if not edge or edge.end() == at:
-            raise NotDrawable
+            raise NotDrawable(f"an arrow such as --> is expected at {text[at : at + 40]!r}")
         ends, at = _read_nodes(chart, text, edge.end(), group)
         mark = edge["line"] or edge["plain"]
         line = {"=": "thick", "~": "hidden"}.get(mark[0], "dotted" if "." in mark else "solid")
@@ -161,7 +176,7 @@ def _read_nodes(chart: Flowchart, text: str, at: int, group: str) -> tuple[list[
     while True:
         name = NODE_ID.match(text, at)
         if not name:
-            raise NotDrawable
+            raise NotDrawable(f"the name of a node is expected at {text[at : at + 40]!r}")
         at = name.end()
         node = chart.nodes.setdefault(name[0], Node(name[0], name[0], group=group))
         for opening, closing, shape in SHAPES:

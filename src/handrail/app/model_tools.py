@@ -1,0 +1,91 @@
+"""The tools of the models, with what they need from rooms above theirs."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from handrail.config.layers import check_settings
+from handrail.config.skills import SkillFolders
+from handrail.protocol.errors import ConfigProblem
+from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.tools.toolbox import Toolbox
+from handrail.workspace.intents_file import IntentFile
+
+if TYPE_CHECKING:
+    from handrail.app.app import App
+
+FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*mermaid[ \t]*$", re.IGNORECASE)
+MAX_CHART = 20_000
+
+
+def build_toolbox(app: "App", sandbox: Sandbox, intents: IntentFile, environ: Mapping[str, str]) -> Toolbox:
+    """The tools of one application."""
+    places, root, settings = app.places, app.workspace.root, app.settings
+    skills = SkillFolders(places, root, trusted=app.options.trust)
+
+    def settings_problems(_name: str) -> list[str]:
+        return check_settings(places, root, environ=environ).problems
+
+    def agent_problems(name: str) -> list[str]:
+        from handrail.app.agents import Agents
+
+        agents, found = Agents(root, environ), list[str]()
+        for each in [agents.named(name)] if name else agents.all():
+            try:
+                found += agents.unreachable(agents.load(each))
+            except ConfigProblem as problem:
+                found += str(problem).splitlines()
+        return found
+
+    def skill_problems(name: str) -> list[str]:
+        found = list[str]()
+        for each in [skills.named(name)] if name else skills.all():
+            try:
+                found += skills.load(each).warnings
+            except ConfigProblem as problem:
+                found.append(str(problem))
+        return found
+
+    return Toolbox(
+        sandbox,
+        intents,
+        settings.lessons,
+        settings.commands.readable_secrets,
+        skills=skills,
+        checkers={
+            "config": settings_problems,
+            "agents": agent_problems,
+            "skills": skill_problems,
+            "mermaid": mermaid_problems,
+        },
+    )
+
+
+def mermaid_problems(text: str) -> list[str]:
+    """Why the page could not draw a flowchart, or those in a Markdown text; with line numbers."""
+    from handrail.app.flowchart import NotDrawable, parse_flowchart
+
+    charts = list(_fenced(text)) or [(0, text)]
+    found = []
+    for before, chart in charts:
+        try:
+            if len(chart) > MAX_CHART:
+                raise NotDrawable(f"it has more than {MAX_CHART:,} characters")
+            parse_flowchart(chart)
+        except NotDrawable as problem:
+            found.append(f"line {before + max(problem.line, 1)}: {problem.what}")
+    return found
+
+
+def _fenced(text: str) -> "list[tuple[int, str]]":
+    """The mermaid blocks of a Markdown text, each with the number of lines before it."""
+    found, fence, start, block = list[tuple[int, str]](), "", 0, list[str]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if fence and line.strip().startswith(fence):
+            found.append((start, "\n".join(block)))
+            fence, block = "", []
+        elif fence:
+            block.append(line)
+        elif opened := FENCE.match(line.strip()):
+            fence, start = opened["fence"], number
+    return found
