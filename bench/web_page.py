@@ -141,8 +141,8 @@ def report(found: Figures) -> list[str]:
         f"after {found.first_ms:.0f} ms, with a full cache after {found.again_ms:.0f}; wanted are 1,000.",
         f"A session of {LONG:,} turns opens in {found.long_ms:.0f} ms, {ratio:.2f} times one of "
         f"{SHORT}; wanted are 1.5.",
-        f"A list of {TASKS:,} tasks opens in {tasks.many_ms:.0f} ms, {tasks.many_ms / tasks.few_ms:.2f} times "
-        f"one of {FEW_TASKS}, wanted are 2; words are found in {tasks.search_ms:.0f} ms.",
+        f"A list of {TASKS:,} tasks opens in {tasks.many_ms:.0f} ms, {tasks.many_ms / tasks.few_ms:.2f} "
+        f"times one of {FEW_TASKS}, wanted are 2; words are found in {tasks.search_ms:.0f} ms.",
         f"Scrolling {SHOWN_ROWS:,} of them: a frame takes {tasks.frame_ratio:.2f} times one at rest, "
         f"{tasks.late_frames:.1%} are late, wanted are 5 %; the worst took {tasks.worst_frame_ms:.0f} ms.",
     ]
