@@ -177,9 +177,15 @@ async def test_a_question_is_answered_and_proposes_nothing_even_if_the_model_doe
 
 
 @pytest.mark.promise("TASK-10")
-async def test_a_mixed_message_gets_its_answer_and_its_proposal_in_sections(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "message",
+    ["When do I call Zoë? And add a task for the rent.", "when do i call Zoë, and add a task for the rent"],
+)
+async def test_a_mixed_message_gets_its_answer_and_its_proposal_in_sections(
+    tmp_path: Path, message: str
+) -> None:
     async with talking(tmp_path, proposed(ADD, answer="Zoë is on 2 May 2031."), summarised()) as talk:
-        await talk.turn("When do I call Zoë? And add a task for the rent.")
+        await talk.turn(message)
         text = asked(talk)
         assert text.startswith(
             "**Answer**\n\nZoë is on 2 May 2031.\n\n**Proposed changes**\n\nThis would add 1 task."

@@ -37,7 +37,7 @@ from handrail.protocol.errors import UsageProblem
 from handrail.protocol.task import OperationResult
 from handrail.protocol.values import TaskFilter, to_dict
 from handrail.tasks.describe import NO_CHANGE, applied_text, operation_line, summary_text, task_line
-from handrail.tasks.scope import asks_only, read_scope
+from handrail.tasks.scope import asks_only, asks_something, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
 from handrail.tasks.task_list import target_digest
 
@@ -180,7 +180,7 @@ async def check(work: StepContext) -> Output:
     proposed = work.outputs.get(PROPOSE) or _single(work.outputs.get(PROPOSE_ONE, {}), shown)
     only_asks = asks_only(work.question)
     operations = [] if only_asks else proposed.get("operations", [])[:MAX_OPERATIONS]
-    asks = only_asks or "?" in work.question
+    asks = asks_something(work.question)
     report = work.tasks.preview(operations)
     known = work.tasks.load().tasks
     return {

@@ -48,9 +48,15 @@ def user_zone(setting: str, environ: Mapping[str, str] = os.environ) -> ZoneInfo
 def read_date(text: str, today: date, zone: ZoneInfo) -> date | None:
     """The date that the words mean; None where they mean none.
 
-    A weekday is the next one after today; a day without a year is the next one, today included.
+    A weekday is the next one after today; a day without a year is the next one, today included. Where a
+    weekday and a day are both named, they have to agree.
     """
     words = " ".join(text.strip().lower().rstrip(".").split())
+    if both := re.match(r"([a-z]{3,})[,.]?\s(?=\d)(.+)", words):
+        day = next((n for n, name in enumerate(WEEKDAYS) if name.startswith(both[1])), None)
+        if day is not None:
+            found = read_date(both[2], today, zone)
+            return found if found and found.weekday() == day else None
     words = re.sub(r"^(?:on|by|until|due|this)\s+(?=\w)", "", words)
     if moment := _read_moment(text.strip(), zone):
         return moment

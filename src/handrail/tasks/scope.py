@@ -32,6 +32,11 @@ def asks_only(message: str) -> bool:
     return bool(found) and all(QUESTION.match(part) and not CHANGE.search(part) for part in found)
 
 
+def asks_something(message: str) -> bool:
+    """Whether a part of the message asks; the rest can want a change."""
+    return "?" in message or bool(QUESTION.match(message.strip().lower()))
+
+
 def read_scope(message: str, clock: Clock) -> TaskFilter | None:
     """The filter that the words of a question give; None where they name no day, priority or state.
 

@@ -47,6 +47,7 @@ from handrail.models.model import Request
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.events import CandidateTried, SideAnswered
 from handrail.tools.reports.issue import Issue
+from handrail.tools.tool import pluralize
 from handrail.verification.candidates import Candidates, Tested, open_candidates
 from handrail.verification.protection import asks_for_tests, copied_answer, special_cases
 
@@ -84,7 +85,8 @@ class Found(NamedTuple):
         best = self.best
         tests = f"{best.passing} of {best.total} tests pass" if best.total > 1 else "the check fails"
         wasted = f" ({self.wasted} changed nothing new)" if self.wasted else ""
-        return f"{self.answers} answers were tried{wasted}; at best {tests}"
+        tried = f"{pluralize(self.answers, 'answer')} tried{wasted}"
+        return f"{tried}; the check passes" if self.passed else f"{tried}; at best {tests}"
 
 
 class Search:
