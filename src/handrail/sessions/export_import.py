@@ -208,6 +208,8 @@ def _blobs(one: Recorded) -> list[str]:
             | SideAnswered(raw=sha256)
         ):
             return [sha256] if sha256 else []
+        case SubagentEvent(event=inner):
+            return _blobs(one._replace(event=EVENT.decode(to_json(inner))))
         case ToolFinished(output=sha256, images=images):
             return [*([sha256] if sha256 else []), *(image.sha256 for image in images)]
         case StageCompleted(blob=sha256) if sha256:

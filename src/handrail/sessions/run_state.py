@@ -27,6 +27,7 @@ from handrail.protocol.events.runs import (
     StageStarted,
 )
 from handrail.protocol.events.session import SessionCopied
+from handrail.protocol.events.subagents import SubagentEvent
 from handrail.protocol.events.tools import BatchStarted, CallStatus, HookSpoke, ToolFinished, ToolStarted
 from handrail.protocol.values import ChecklistItem, ToolKind, Usage
 from handrail.sessions.projections import RouteState
@@ -196,6 +197,11 @@ class RunState(Struct):
                     tokens, usd = reserved.tokens, reserved.usd or None
                 name = self.open.stage if self.open else ""
                 before = self.of_stage(name)
+                known = before.known and usd is not None
+                self.spent[name] = Spending(before.tokens + tokens, before.usd + (usd or 0.0), known)
+            case SubagentEvent(usage=usage, cost_usd=usd):
+                name = self.open.stage if self.open else ""
+                before, tokens = self.of_stage(name), usage.input_tokens + usage.output_tokens
                 known = before.known and usd is not None
                 self.spent[name] = Spending(before.tokens + tokens, before.usd + (usd or 0.0), known)
 

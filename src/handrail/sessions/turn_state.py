@@ -20,6 +20,7 @@ from handrail.protocol.events.requests import (
     SideAnswered,
 )
 from handrail.protocol.events.runs import StageStarted
+from handrail.protocol.events.subagents import SubagentEvent
 from handrail.protocol.events.tools import (
     BatchDecided,
     BatchDecision,
@@ -211,7 +212,7 @@ class TurnState(Struct):
             case RequestFailed():
                 self.request = None
                 self._count(event.usage, event.cost_usd)
-            case SideAnswered():
+            case SideAnswered() | SubagentEvent():
                 self._count(event.usage, event.cost_usd)
             case Answered():
                 self.request = None
