@@ -80,7 +80,7 @@ def main() -> None:
         "step_to_follower_ms": delay._asdict(),
         "task_list_ms": listed._asdict(),
         "server": served and served._asdict() | {"readers": served.readers._asdict()},
-        "page": page and page._asdict(),
+        "page": page and page._asdict() | {"tasks": page.tasks._asdict()},
         "agents": [row.facts() for row in rows],
         "handrail": [row._asdict() for row in ours],
     }

@@ -234,7 +234,7 @@ async def test_a_model_that_claims_to_have_done_something_is_not_quoted(tmp_path
     claim = proposed({"op": "delete", "id": "77"}, answer="Deleted it for you.")
     async with talking(tmp_path, claim, {**claim, "when": "There is no task 77"}) as talk:
         await talk.turn("delete my task 77")
-        assert ended(talk) == "- delete: There is no task 77. `handrail tasks` lists them."
+        assert ended(talk) == "- delete: There is no task 77. Use a number of the list."
 
 
 async def test_what_the_model_cannot_tell_it_asks(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import copy
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -199,6 +199,7 @@ class App:
         self._host = SessionHost(tasks, self._commits, self._updates, self._run)
         self._sent: set[str] = set()
         self._queries = anyio.CapacityLimiter(MAX_QUERIES)
+        self._task_list: TaskList | None = None
         self._warming = anyio.CancelScope()
         log.listeners.append(self._commits.notify)
 
@@ -238,11 +239,11 @@ class App:
                 lines.append(f"The log was repaired on {when}: {report}")
             raise UsageProblem("\n".join(lines)) from problem
 
-    def new_session(self) -> str:
-        """The id of a fresh session, held by this process."""
+    def new_session(self, session_id: str = "") -> str:
+        """The id of a fresh session, held by this process; it gets `session_id`, if that is given."""
         route = self.options.route
         check_route(route, self.turn_factory.catalogue)  # a wrong route must not leave a session
-        session = Session(self.log, new_id("s"))
+        session = Session(self.log, session_id or new_id("s"))
         session.try_hold()
         session.append(
             SessionStarted(
@@ -384,15 +385,13 @@ class App:
 
         self._tasks.start_soon(warm, self._warming)
 
+    def run_in_background(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Run this until it ends or the application is closed."""
+        self._tasks.start_soon(work)
+
     async def chosen_model(self, session_id: str = "") -> ModelChoice:
         session = Session(self.log, session_id).load() if session_id else None
         return await self.model_pool.choice(session)
-
-    async def structured_output(self, reference: str) -> str:
-        """How this model is asked for answers in JSON, as far as is known; sends no request to it."""
-        from handrail.models.structured_output import structured_text
-
-        return structured_text((await self.model_pool.named(reference)).capabilities)
 
     @property
     def proposals(self) -> "Proposals":
@@ -416,10 +415,12 @@ class App:
     @property
     def tasks(self) -> "TaskList":
         """The user's task list in this workspace."""
-        from handrail.tasks.dates import user_zone
-        from handrail.tasks.task_list import TaskList
+        if self._task_list is None:
+            from handrail.tasks.dates import user_zone
+            from handrail.tasks.task_list import TaskList
 
-        return TaskList(self.log, user_zone(self.settings.tasks.time_zone, self._environ))
+            self._task_list = TaskList(self.log, user_zone(self.settings.tasks.time_zone, self._environ))
+        return self._task_list
 
     @property
     def trace(self) -> "TraceQueries":
@@ -437,6 +438,7 @@ class App:
         def answer() -> Answer:
             view = copy.copy(self)
             view.log = Log(self.log.folder)
+            view._task_list = None
             view._host = SessionHost(self._tasks, self._commits, self._updates, self._run)
             try:
                 return ask(view)

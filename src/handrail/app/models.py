@@ -11,6 +11,7 @@ from handrail.models.model_choice import REASONS, ModelChoice
 from handrail.models.providers import DEFAULT_MODELS, LOCAL_PORTS, provider_of_key
 
 if TYPE_CHECKING:
+    from handrail.engine.requests.model_pool import ModelPool
     from handrail.models.embedded.download import DownloadProgress
 
 __all__ = ["INSTALL_COMMAND", "LOCAL_PORTS", "DownloadProgress", "provider_of_key"]
@@ -58,3 +59,10 @@ class SmallModel:
 def chosen_by_user(choice: ModelChoice) -> bool:
     """Whether the user named this model, so that no explanation is due."""
     return choice.why in REASONS.values()
+
+
+async def structured_output(pool: "ModelPool", reference: str) -> str:
+    """How this model is asked for answers in JSON, as far as is known; sends no request to it."""
+    from handrail.models.structured_output import structured_text
+
+    return structured_text((await pool.named(reference)).capabilities)

@@ -1,20 +1,26 @@
-"""The user's task list for interfaces: agenda, week, finding a task, and promoting one."""
+"""The user's task list for interfaces: agenda, week, operations as shown, promoting and building a task."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.changes.forms.document import CreateChange, Document, RewriteChange
-from handrail.protocol.errors import PathProblem, UsageProblem
-from handrail.protocol.task import Task
+from handrail.protocol.commands import SendMessage, SetMode
+from handrail.protocol.errors import HandrailError, PathProblem, UsageProblem
+from handrail.protocol.task import OperationReport, OperationResult, Task, TaskKind
+from handrail.protocol.values import Value
 from handrail.tasks.dates import DATE_HINT, read_date, week_of
+from handrail.tasks.describe import applied_text, kind_of, missing, operation_line
 from handrail.tasks.normalise import named_weekday
 from handrail.tasks.recurrence import ONE_DAY, occurrences, open_occurrence
-from handrail.tasks.task_list import TaskList
+from handrail.tasks.task_list import MAX_DRYRUN_IDS, TaskList, target_digest
 from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
     from handrail.app.app import App
+    from handrail.app.builds.build import BuildResult
 
 __all__ = ["TaskList", "named_weekday"]
 
@@ -80,6 +86,25 @@ def _order(each: DatedTask) -> tuple[bool, date, str, int, int]:
     return each.done, each.day or date.max, each.task.time or "99", rank, each.task.number
 
 
+class LastChange(NamedTuple):
+    """What undo would undo, in a few words: `added “Pay rent”`."""
+
+    change_id: str
+    text: str
+
+
+def last_change(tasks: TaskList) -> LastChange | None:
+    found = tasks.last_change()
+    if found is None:
+        return None
+    results = [each for each in found.report.results if each.valid]
+    text = applied_text(found.report.summary).rstrip(".")
+    task = (results[0].after or results[0].before) if len(results) == 1 else None
+    if task:
+        text = f"{text.split()[0]} “{task.title}”"
+    return LastChange(found.change_id, text[:1].lower() + text[1:])
+
+
 def find_task(tasks: TaskList, words: str) -> Task:
     """The task of a number, or the only one that has the words; raises UsageProblem."""
     number = words.strip().lstrip("#")
@@ -105,7 +130,60 @@ def find_day(tasks: TaskList, words: str) -> date:
     raise UsageProblem(f"{words!r} is not a date: {DATE_HINT}.")
 
 
-# Promotion: a task becomes part of the work on the files
+# Operations as they are shown
+
+
+class ShownOperation(Value, kw_only=True):
+    """What an operation does to the list, or why it cannot be done."""
+
+    op: dict[str, Any]
+    """The operation in its normal form."""
+    valid: bool
+    errors: tuple[str, ...] = ()
+    """What is wrong, each with what to do."""
+    kind: TaskKind
+    missing: tuple[str, ...] = ()
+    """What a new task of its kind still lacks."""
+    text: str
+    """The operation in one line."""
+    before: Task | None = None
+    after: Task | None = None
+    """Of an operation on one task."""
+    count: int = 0
+    """Tasks that it changes."""
+    ids: tuple[str, ...] = ()
+    seen: str
+    """Send it back with the operation: nothing is applied where that would now do something else."""
+
+
+def shown_operations(
+    report: OperationReport, tasks: Mapping[str, Task], *, all_ids: bool
+) -> tuple[ShownOperation, ...]:
+    """The results of a report; of many ids a few, unless all are wanted."""
+
+    def text(result: OperationResult) -> str:
+        return operation_line(result, [tasks[each].title for each in result.ids[:MAX_NAMED] if each in tasks])
+
+    return tuple(shown_operation(each, text(each), all_ids=all_ids) for each in report.results)
+
+
+def shown_operation(result: OperationResult, text: str, *, all_ids: bool = False) -> ShownOperation:
+    return ShownOperation(
+        op=result.op,
+        valid=result.valid,
+        errors=result.errors,
+        kind=kind_of(result),
+        missing=missing(result),
+        text=text,
+        before=result.before,
+        after=result.after,
+        count=result.count,
+        ids=result.ids if all_ids else result.ids[:MAX_DRYRUN_IDS],
+        seen=target_digest(result),
+    )
+
+
+# From a task to work on the files
 
 
 def promote_to_intent(app: "App", task: Task, intent_id: str, scope: Sequence[str]) -> None:
@@ -137,3 +215,28 @@ def checklist_document(workspace: Workspace, task: Task, path: str) -> Document:
 def build_text(task: Task) -> str:
     """The task as the request of a build."""
     return f"{task.title}\n\n{task.notes}".strip()
+
+
+async def start_build(app: "App", task: Task) -> str:
+    """Start a verified build of the task, and complete it where that succeeds; the id of the session."""
+    from handrail.app.builds.build import BUILD_ROUTE, follow_build
+
+    session_id = app.new_session()
+    if app.options.mode is None and app.settings.mode == "ask":
+        # The request is the user's word for the edits that the checks have accepted.
+        await app.send(session_id, SetMode(mode="edit"))
+    message = SendMessage(text=build_text(task), route=BUILD_ROUTE)
+    await app.send(session_id, message)
+    app.run_in_background(
+        partial(_complete_when_built, app, task, partial(follow_build, app, session_id, message))
+    )
+    return session_id
+
+
+async def _complete_when_built(
+    app: "App", task: Task, build: "Callable[..., Awaitable[BuildResult]]"
+) -> None:
+    with suppress(HandrailError):  # the session shows it
+        result = await build(lambda _: None)
+        if result.exit_status == 0 and not task.repeats and not task.completed:
+            app.tasks.apply([{"op": "complete", "id": task.id}], session_id=result.session_id)

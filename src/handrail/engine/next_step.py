@@ -85,6 +85,8 @@ def _after(pipeline: Pipeline, run: RunState, outputs: Outputs, checks: Checks) 
         if isinstance(verdict, Failed):
             return FailGate(stage, gate, verdict.issues)
     pause = pipeline.pause_after(stage.name)
+    if pause and pipeline.after(stage.name) and not pipeline.after(stage.name, run.skips):
+        pause = None  # all that the user could agree to is skipped
     if pause and not (pause.when and isinstance(_verdict(pause.when, stage, outputs, checks), Passed)):
         return PauseRun(pause)
     again = pipeline.again

@@ -259,6 +259,7 @@ class MessageFacts(NamedTuple):
     directly: bool = False  # the model answers without looking or planning first
     native_tools: bool = True
     reads_only: bool = False
+    proposes: bool = False  # the sender applies what is proposed
 
 
 Skips = Callable[[MessageFacts], tuple[str, ...]]  # pure: the stages that a message does not need

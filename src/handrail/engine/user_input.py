@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from handrail.engine.context import TurnContext
     from handrail.tasks.task_list import TaskList
 
-EARLIER_CHARACTERS, EARLIER_TURNS = 300, 3
+EARLIER_CHARACTERS, RUN_CHARACTERS, EARLIER_TURNS = 300, 800, 3
 MODEL_CANNOT_SEE = (
     "{name}: {model} cannot see pictures, and is told so. /model or --model chooses one that can."
 )
@@ -106,13 +106,16 @@ class MessageBuilder(NamedTuple):
         runs = RunSummaries() if bare else untold_run_summaries(state, can.context_window)
         window = can.context_window if strategy.shows_map else 0
         mapped = MapFragment() if bare else self.map.part(state, command.text, window)
+        before = (
+            f"[What was said before, as the sender tells it:]\n{command.earlier}" if command.earlier else ""
+        )
         images = (*command.images, *(each.image for each in attached.images))
         event = UserMessage(
             message_id=command.message_id,
             turn_id=turn_id,
             text=command.text,
             attached="\n\n".join(
-                part for part in (attached.text, again.text, mapped.text, known, runs.text, now, told) if part
+                filter(None, (attached.text, again.text, mapped.text, known, runs.text, now, told, before))
             ),
             files=files,
             gone=again.gone,
@@ -123,6 +126,8 @@ class MessageBuilder(NamedTuple):
             suggested=command.suggested,
             runs=runs.runs,
             run_id=run_id,
+            proposes=command.proposes,
+            earlier=command.earlier,
         )
         return BuiltMessage(event, tuple(each.data for each in attached.images))
 
@@ -185,21 +190,30 @@ def turn_words(session: Session) -> str:
     return next((entry.words for entry in found if isinstance(entry, UserEntry)), "")
 
 
-def earlier_turns(session: Session) -> str:
-    """The last turns in short, so that "it" and "that" in the turn's message can be understood."""
+def earlier_turns(session: Session, *, runs: bool = True) -> str:
+    """The last turns in short, so that "it" and "that" in the turn's message can be understood.
+
+    `runs`: with what runs outside the conversation have found.
+    """
     first = session.state.turn.message_seq if session.state.turn else 0
-    lines: list[str] = []
-    turns = 0
+    lines: list[tuple[int, str]] = []
+    turns = since = 0
     for entry in reversed(session.transcript):
         match entry:
             case UserEntry(by="user") if entry.seq < first:
-                turns += 1
-                lines.append(f"user: {head_and_tail(entry.words, EARLIER_CHARACTERS)}")
+                turns, since = turns + 1, entry.seq
+                lines.append((entry.seq, f"user: {head_and_tail(entry.words, EARLIER_CHARACTERS)}"))
             case AssistantEntry() if entry.text and entry.seq < first:
-                lines.append(f"assistant: {head_and_tail(entry.text, EARLIER_CHARACTERS)}")
+                lines.append((entry.seq, f"assistant: {head_and_tail(entry.text, EARLIER_CHARACTERS)}"))
         if turns == EARLIER_TURNS:
             break
-    return "\n".join(reversed(lines))
+    lines += [
+        (run.seq, f"assistant: {head_and_tail(run.summary, RUN_CHARACTERS)}")
+        for run in session.state.runs.ended
+        if runs and since < run.seq < first
+    ]
+    told = turn_message(session).earlier if session.state.turn else ""
+    return "\n".join(filter(None, [*(line for _, line in sorted(lines)), told]))
 
 
 def command_events(session: Session, command: commands.Command, intents: IntentFile) -> list[Event]:

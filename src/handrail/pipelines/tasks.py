@@ -39,6 +39,7 @@ from handrail.protocol.values import TaskFilter, to_dict
 from handrail.tasks.describe import NO_CHANGE, applied_text, operation_line, summary_text, task_line
 from handrail.tasks.scope import asks_only, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
+from handrail.tasks.task_list import target_digest
 
 LOOK, PROPOSE, PROPOSE_ONE, CHECK = "look", "propose", "propose_one", "check"
 SUMMARISE, OFFER, DECIDE, APPLY = "summarise", "offer", "decide", "apply"
@@ -138,10 +139,11 @@ short sentences in the user's language, what they would do. Name no operation th
 
 
 def skipped_stages(asked: MessageFacts) -> tuple[str, ...]:
+    later = (DECIDE, APPLY) if asked.proposes else ()
     if not asked.directly:
-        return (PROPOSE_ONE,)
+        return (PROPOSE_ONE, *later)
     # Each call of a small model takes many seconds, and a list is a better answer than it gives.
-    return (PROPOSE, SUMMARISE, *((PROPOSE_ONE,) if asks_only(asked.question) else ()))
+    return (PROPOSE, SUMMARISE, *((PROPOSE_ONE,) if asks_only(asked.question) else ()), *later)
 
 
 # Stages
@@ -266,7 +268,11 @@ async def apply(work: StepContext) -> Output:
     agreed = [results[index] for index in decided["picked"]]
     try:
         applied = work.tasks.apply(
-            [each.op for each in agreed], key=work.key, key_seconds=math.inf, by="assistant", agreed=agreed
+            [each.op for each in agreed],
+            key=work.key,
+            key_seconds=math.inf,
+            by="assistant",
+            seen=[target_digest(each) for each in agreed],
         )
     except UsageProblem as problem:
         return {"applied": 0, "text": f"{problem} Ask again."}
@@ -300,10 +306,12 @@ def proposal_text(outputs: Outputs) -> str:
     lines += [f"Warning: {text}" for text in found["warnings"]]
     if len(labels) > 1:
         lines.append('Letters choose some of them: "a b".')
-    proposal = "\n".join([outputs[OFFER]["summary"], *lines])
-    if not found["answer"]:
-        return proposal
-    return f"**Answer**\n\n{found['answer']}\n\n**Proposed changes**\n\n{proposal}"
+    return in_sections(found["answer"], "\n".join([outputs[OFFER]["summary"], *lines]))
+
+
+def in_sections(answer: str, proposal: str) -> str:
+    """Answer and proposal under headings; without an answer, the proposal alone."""
+    return f"**Answer**\n\n{answer}\n\n**Proposed changes**\n\n{proposal}" if answer else proposal
 
 
 def _summary(outputs: Outputs) -> str:
@@ -327,6 +335,9 @@ def ended_text(outputs: Outputs) -> str:
     found, done = outputs[CHECK], outputs.get(APPLY, {}).get("text", "")
     if done:
         return str(done)
+    if _valid(outputs) and DECIDE not in outputs:  # whoever asked applies it
+        lines = [outputs[OFFER]["summary"], *(f"- {text}" for text in found["lines"])]
+        return in_sections(found["answer"], "\n".join(lines))
     parts = [found["answer"], found["question"]]
     parts += [f"- {text}" for text in found["lines"]]
     if not any(parts):
@@ -339,7 +350,7 @@ def _listed(looked: Output) -> str:
     if not looked["tasks"]:
         return "No task matches." if looked["total"] else "Your list is empty."
     more = looked["total"] - len(looked["tasks"])
-    end = [f"- and {more} more: `handrail tasks` lists them"] if more > 0 else []
+    end = [f"- and {more} more"] if more > 0 else []
     return "\n".join([*(f"- {line.replace(' | ', ', ')}" for line in looked["tasks"]), *end])
 
 

@@ -53,6 +53,10 @@ class SendMessage(Tagged, tag="send_message"):
     """The JSON Schema that the turn's last answer has to fit."""
     item: ChecklistItem | None = None
     """The item of a checklist that a build is for; it is ticked with the verified files."""
+    proposes: bool = False
+    """The turn ends with a proposal, which the sender applies; it changes no file and no task."""
+    earlier: str = ""
+    """What was said before, where the sender knows more than the session."""
     resume: Literal["", "retry", "continue"] = ""
     """Repeat the last request, without this text; or accept what was recovered of its answer, and go on."""
 

@@ -2,7 +2,8 @@
 
 HandrailError                 a sentence for the user that says what to do; `exit_status` for the shell
 ├── UsageProblem              the request is wrong: unknown session, bad option                 (2)
-│   └── IdempotencyConflict   a key came again with other operations: use a new key
+│   ├── IdempotencyConflict   a key came again with other operations: use a new key
+│   └── ChangedSince          what the user agreed to is no longer what would be done: show it again
 ├── ConfigProblem             a settings file cannot be read or has an unknown key              (2)
 ├── IntentsProblem            the file of intents cannot be read, or the edit of it is wrong    (2)
 ├── ModelProblem              what an adapter raises in place of a provider's own error
@@ -68,6 +69,9 @@ class UsageProblem(HandrailError):
 
 
 class IdempotencyConflict(UsageProblem): ...
+
+
+class ChangedSince(UsageProblem): ...
 
 
 class ConfigProblem(HandrailError):

@@ -46,8 +46,8 @@ def task_line(task: Task, today: date) -> str:
 
 
 def kind_of(result: OperationResult) -> TaskKind:
-    """What a new task is: as proposed, or by what is set."""
-    said, task = result.op.get("kind", ""), result.after
+    """What the task is: as proposed, or by what is set."""
+    said, task = result.op.get("kind", ""), result.after or result.before
     for kind in ("task", "habit", "goal", "event"):
         if said == kind:
             return kind

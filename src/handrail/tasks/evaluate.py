@@ -130,7 +130,7 @@ def _unknown(tasks: Tasks, given: str) -> str:
         return "Say which task: its `id` is missing."
     near = search(tasks.values(), given)[:MAX_NAMED]
     named = ", ".join(f"{task.id} ({task.title})" for task in near)
-    advice = f"Did you mean {named}?" if named else "`handrail tasks` lists them."
+    advice = f"Did you mean {named}?" if named else "Use a number of the list."
     return f"There is no task {given}. {advice}"
 
 

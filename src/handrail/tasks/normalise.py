@@ -12,7 +12,7 @@ from handrail.protocol.task import MAX_EVERY_DAYS, NO_RECURRENCE, Recurrence, Ta
 from handrail.protocol.values import TaskFilter, to_dict
 from handrail.tasks.dates import DATE_HINT, TIME_HINT, WEEKDAYS, read_date, read_time
 from handrail.tasks.recurrence import WEEK
-from handrail.tasks.search import fold
+from handrail.tasks.search import fold, folded_title
 
 OPS = (
     *("create", "update", "delete", "complete", "complete_occurrence"),
@@ -169,7 +169,8 @@ class _Reader:
         task = self._tasks.get(number[1]) if number else None
         if number and task and fold(number[2] or task.title) == fold(task.title):  # `5 Buy milk`
             return task.id
-        titled = [task.id for task in self._tasks.values() if text and fold(task.title) == fold(text)]
+        folded = fold(text)
+        titled = [task.id for task in self._tasks.values() if text and folded_title(task) == folded]
         return titled[0] if len(titled) == 1 else number[1] if number and not number[2] else text
 
     def _fields(self) -> dict[str, Any]:

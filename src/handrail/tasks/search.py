@@ -47,9 +47,18 @@ def fold(text: str) -> str:
     return " ".join("".join(each if each.isalnum() else " " for each in text.casefold()).split())
 
 
+@lru_cache(64)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(fold(text).split())
+
+
+def folded_title(task: Task) -> str:
+    return _search_text(task.title, task.notes).title[1:]
+
+
 def search(tasks: Iterable[Task], text: str) -> list[Task]:
     """Tasks that have every word of the text, the best first: in the title, at the start of a word, open."""
-    words = fold(text).split()
+    words = _words(text)
     if not words:
         return []
     found = []
@@ -76,7 +85,7 @@ def matches(task: Task, where: TaskFilter) -> bool:
         return False
     if where.text:
         shown = _search_text(task.title, task.notes)
-        return all(word in shown.title or word in shown.notes for word in fold(where.text).split())
+        return all(word in shown.title or word in shown.notes for word in _words(where.text))
     return True
 
 

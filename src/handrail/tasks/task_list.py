@@ -12,7 +12,13 @@ from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from handrail.protocol.errors import IdempotencyConflict, StorageProblem, UsageProblem, WrongSequence
+from handrail.protocol.errors import (
+    ChangedSince,
+    IdempotencyConflict,
+    StorageProblem,
+    UsageProblem,
+    WrongSequence,
+)
 from handrail.protocol.events import Recorded, TasksChanged, TasksUndone
 from handrail.protocol.ids import WORKSPACE_STREAM, new_id
 from handrail.protocol.task import OperationReport, OperationResult, Task, TaskChange
@@ -88,10 +94,11 @@ class Undone(NamedTuple):
     changes: tuple[TaskChange, ...]
 
 
-def _target(result: OperationResult) -> tuple[object, ...]:
-    """What an operation changes, apart from the number of a new task."""
+def target_digest(result: OperationResult) -> str:
+    """A hash of what an operation changes, apart from the number of a new task."""
     created = result.op.get("op") == "create"
-    return result.valid, result.before, result.count, () if created else result.ids
+    target = (result.valid, result.before, result.count, () if created else result.ids)
+    return hashlib.sha256(to_json(target).encode()).hexdigest()[:32]
 
 
 class TaskList:
@@ -131,6 +138,11 @@ class TaskList:
     def search(self, text: str) -> list[Task]:
         return search(self.load().tasks.values(), text)
 
+    def last_change(self) -> TasksChanged | None:
+        """The change that `undo` would undo."""
+        undoable = self.load().undoable
+        return self._event(undoable[-1][1]) if undoable else None
+
     def focused(
         self, where: TaskFilter | None = None, *, message: str = "", most: int = MAX_FOCUSED
     ) -> Focus:
@@ -161,12 +173,13 @@ class TaskList:
         key_seconds: float = KEY_SECONDS,
         by: Literal["user", "assistant"] = "user",
         session_id: str = "",
-        agreed: Sequence[OperationResult] | None = None,
+        seen: Sequence[str] = (),
     ) -> Applied:
         """Apply the valid operations, in one event; with a key that was used before, nothing is done again.
 
-        `agreed` is what the user has seen and said yes to. Raises UsageProblem where the list has changed so
-        that this is not what would be done, IdempotencyConflict where the key came with other operations.
+        `seen` has the digest of what the user saw of each operation before they said yes; empty: nothing.
+        Raises ChangedSince where the list has changed so that something else would be done,
+        IdempotencyConflict where the key came with other operations.
         """
         body = hashlib.sha256(to_json(operations).encode()).hexdigest()
         for left in reversed(range(APPEND_TRIES)):
@@ -174,8 +187,11 @@ class TaskList:
             if key and (used := state.keys.get(key)) and self._now() - used.at < key_seconds:
                 return self._applied_before(key, used, body)
             found = self._evaluate(operations)
-            if agreed is not None and list(map(_target, found.report.results)) != list(map(_target, agreed)):
-                raise UsageProblem("The task list has changed since you were asked. Nothing was applied.")
+            if any(
+                old and old != target_digest(new)
+                for old, new in zip(seen, found.report.results, strict=False)
+            ):
+                raise ChangedSince("The task list has changed since you were asked. Nothing was applied.")
             if not (found.changes or key):
                 return Applied(found.report, "")
             event = TasksChanged(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from handrail.engine.router.confidence import decide_by_rules
-from handrail.engine.router.word_rules import is_question, match_rules
+from handrail.engine.router.word_rules import is_question, match_rules, match_task_rules
 
 ONLY_ASKED = [
     "how do I delete a file with git?",
@@ -140,6 +140,25 @@ def test_the_task_list_and_code_about_tasks_are_told_apart(message: str, routes:
     decision = decide_by_rules(match_rules(message))
 
     assert (decision.decision if decision else None) == routes
+
+
+@pytest.mark.parametrize(
+    ("message", "wish", "sure"),
+    [
+        ("add dinner with Zoe at 7", "tasks", True),
+        ("delete the milk", "tasks", True),
+        ("what should I do first?", "tasks", True),
+        ("dinner with Zoe", "tasks", False),
+        ("fix the bug in main.py", "work", False),
+        ("what does total() do?", "ask", False),
+        ("hello", "greet", True),
+    ],
+)
+def test_what_names_no_code_is_about_the_list_when_said_to_the_task_assistant(
+    message: str, wish: str, *, sure: bool
+) -> None:
+    found = match_task_rules(message)
+    assert (found.wish, found.sure) == (wish, sure)
 
 
 def test_a_request_at_the_end_is_no_question() -> None:

@@ -53,9 +53,33 @@ def test_likely_ways_to_write_a_suspicious_line_come_before_all_others() -> None
 
 def test_the_beginning_of_a_block_is_asked_for_with_the_rest_of_its_function() -> None:
     now = BUG._replace(branches={LINES[0]: [branch(LINES[0], "    if a", 0.9)]})
-    questions = asked(now, "unusable")
+    head = now._replace(written={LINES[0]: {"    if a": "    if a < b:\n"}})
+    questions = asked(head, "unusable")
     at = next(number for number, each in enumerate(questions) if each.kind == "line")
     assert questions[at + 1] == questions[at]._replace(kind="function")
+    slip = now._replace(written={LINES[0]: {"    if a": "    if a < (b\n"}})
+    assert all(each.prefix == "" for each in asked(slip, "unusable") if each.kind == "function")
+
+
+def test_a_line_at_the_end_of_a_block_is_written_after_it_not_in_its_place() -> None:
+    now = BUG._replace(branches={LINES[0]: [Branch(LINES[0], "    at", 0.9, after=True)]})
+    found = [(each.kind, each.line) for each in asked(now) if each.prefix]
+    assert found == [("insertion", LINES[0].number + 1)]
+
+
+def test_a_wrong_function_is_also_written_again_without_a_look_at_it() -> None:
+    rewrite = Draft("b", "a.py", "total", 2)
+    kinds = [(each.kind, each.fresh) for each in asked(BUG._replace(rewrites=(rewrite,)))]
+    assert ("function", True) in kinds[kinds.index(("function", False)) :]
+
+
+def test_a_question_whose_answers_are_mostly_new_is_asked_again_while_there_is_time() -> None:
+    now = Situation(drafts=(Draft("b", "a.py"),))
+    some = asked(now)
+    wasted = {each.key: "repeated" if at < 2 else "failed" for at, each in enumerate(some[:9])}
+    assert next_question(now._replace(asked=wasted)) is not None  # type: ignore[arg-type]
+    wasted = {each.key: "repeated" if at < 2 else "failed" for at, each in enumerate(some[:5])}
+    assert next_question(now._replace(asked=wasted)) is None  # type: ignore[arg-type]
 
 
 def test_a_way_that_leads_to_a_line_which_was_tried_is_not_taken() -> None:
@@ -147,3 +171,15 @@ def test_no_question_is_asked_twice_and_the_questions_end(results: list[Result],
             now = now._replace(base=f"{now.base}.")
     assert len(keys) == len(set(keys))
     assert 0 < len(keys) < 1_000
+
+
+def test_a_function_is_begun_in_each_likely_way() -> None:
+    stub = Draft("b", "a.py", "total", 3)
+    now = Situation(drafts=(stub,), openings={stub: ["    rows", "    return"]})
+    found = [(each.kind, each.prefix) for each in asked(now)[:4]]
+    assert found == [
+        ("function", ""),
+        ("weighing", ""),
+        ("function", "    rows"),
+        ("function", "    return"),
+    ]

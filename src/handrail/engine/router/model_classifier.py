@@ -9,12 +9,12 @@ from handrail.context.strategy import strategy_for
 from handrail.engine.context import TurnContext
 from handrail.engine.router.confidence import apply_gates, decide_without_model, routed_event
 from handrail.engine.router.router import Route
-from handrail.engine.router.word_rules import is_question, match_rules
+from handrail.engine.router.word_rules import is_question, match_rules, match_task_rules
 from handrail.engine.turn_end import Ending, TurnEnd
 from handrail.engine.user_input import earlier_turns, turn_message
 from handrail.models.model import Deadlines, Request, UserTurn
 from handrail.models.reading.json_reader import parse_answer
-from handrail.protocol.events import Routed
+from handrail.protocol.events import Routed, UserMessage
 from handrail.protocol.values import MAX_OPTIONS, RouterDecision, TaskFilter, to_dict
 from handrail.tools.tool import head_and_tail
 
@@ -70,7 +70,7 @@ async def route_by_model(context: TurnContext) -> TurnEnd | None:
     """Start the run on the route that a model decides; the end of the turn where the user is asked."""
     session = context.session
     message = turn_message(session)
-    routed = await _decided(context, message.text)
+    routed = await _decided(context, message)
     if not routed.route:
         return TurnEnd(Ending("waiting", "You are asked what you want."), [routed])
     route = Route(routed.route, routed).in_mode(session.state.mode)
@@ -87,15 +87,16 @@ async def route_by_model(context: TurnContext) -> TurnEnd | None:
     return None
 
 
-async def _decided(context: TurnContext, message: str) -> Routed:
+async def _decided(context: TurnContext, message: UserMessage) -> Routed:
     """The model's decision, limited by its confidence; where there is none, the rules' suggestion."""
-    rules, turn_id = match_rules(message), context.turn.turn_id
+    text, turn_id = message.text, context.turn.turn_id
+    rules = match_task_rules(text) if message.proposes else match_rules(text)
     answered = await context.side.ask(_request(context, message), "route")
     decision = None if answered.problem else _read_decision(answered.text, context)
     if decision is None:
-        return routed_event(turn_id, message, "fallback", rules.why, decide_without_model(rules))
-    decision = apply_gates(decision, question=is_question(message), thresholds=context.router.thresholds)
-    return routed_event(turn_id, message, "model", rules.why, decision)
+        return routed_event(turn_id, text, "fallback", rules.why, decide_without_model(rules))
+    decision = apply_gates(decision, question=is_question(text), thresholds=context.router.thresholds)
+    return routed_event(turn_id, text, "model", rules.why, decision)
 
 
 def _read_decision(text: str, context: TurnContext) -> RouterDecision | None:
@@ -135,9 +136,14 @@ def _task_lines(context: TurnContext) -> str:
     return f"The user's tasks, today is {today:%A} {today}:\n{lines}" if shown else ""
 
 
-def _request(context: TurnContext, message: str) -> Request:
+def _request(context: TurnContext, message: UserMessage) -> Request:
     can, earlier = context.side.model.capabilities, earlier_turns(context.session)
-    asked = f"The user's message:\n{head_and_tail(message, MAX_SHOWN)}"
+    said = (
+        "The user's message, said on the page of their task list"
+        if message.proposes
+        else "The user's message"
+    )
+    asked = f"{said}:\n{head_and_tail(message.text, MAX_SHOWN)}"
     before = f"Earlier:\n{earlier}" if earlier else ""
     text = "\n\n".join(filter(None, (before, _task_lines(context), asked)))
     full = Request(

@@ -17,7 +17,7 @@ from handrail.engine.router.confidence import (
     decide_by_selection,
     routed_event,
 )
-from handrail.engine.router.word_rules import match_rules
+from handrail.engine.router.word_rules import match_rules, match_task_rules
 from handrail.engine.run_record import kept_before, stage_started
 from handrail.models.model import Capabilities
 from handrail.protocol.commands import SendMessage
@@ -112,11 +112,13 @@ class Router(NamedTuple):
         named = AGENT_MENTION.match(message.text)
         asked = message.text[named.end() :].strip() if named and named[1] == route.name else message.text
         text = route.meant or asked
+        if message.proposes and route.name == WORK_ROUTE:
+            route = route._replace(name=ANSWER_ROUTE)
         # A user who chooses `chat` and clearly asks for work gets it, unless the model answers directly.
         works = text == CONTINUE_INPUT or match_rules(text).wish == "work"
         directly = strategy_for(capabilities).answers_directly
         reads_only = route.name == ANSWER_ROUTE and (
-            route.routed is not None or directly or not works or by_schema
+            route.routed is not None or directly or not works or by_schema or message.proposes
         )
         # Work for a model without native tools is done by one answer with changes, unless the user chose the
         # tool loop; then calls are written as text.
@@ -132,7 +134,11 @@ class Router(NamedTuple):
             if not pipeline.works:
                 raise UsageProblem(CHECK_NEEDS_WORK.format(pipeline=pipeline.name))
         facts = MessageFacts(
-            text, directly=directly, native_tools=capabilities.native_tools, reads_only=reads_only
+            text,
+            directly=directly,
+            native_tools=capabilities.native_tools,
+            reads_only=reads_only,
+            proposes=message.proposes,
         )
         skips = self.catalogue.skipped(pipeline, facts)
         if by_schema and (pipeline.sha256 or pipeline.last(skips).kind not in IN_CONVERSATION):
@@ -179,7 +185,7 @@ class Router(NamedTuple):
         asked = state.routes.question_for(command.seen)
         if asked and (answered := _route_of_answer(asked, command.text, turn_id)):
             return answered
-        found = match_rules(command.text)
+        found = (match_task_rules if command.proposes else match_rules)(command.text)
         waits = state.mode == "plan" and state.plan and not state.plan.approved
         if waits and found.wish not in ("ask", "greet"):
             return Route(WORK_ROUTE)  # it says what should be different in the plan

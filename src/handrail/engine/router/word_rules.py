@@ -49,6 +49,16 @@ def match_rules(message: str) -> RuleMatch:
     return RuleMatch("", sure=False, why=UNDECIDED)
 
 
+def match_task_rules(message: str) -> RuleMatch:
+    """The same for a message to the task assistant: what names no code is about the list."""
+    found = match_rules(message)
+    if found.wish in ("tasks", "greet"):
+        return found
+    if CODE_MARK.compiled.search(_words(message)):
+        return found._replace(sure=False, leans=False)
+    return RuleMatch("tasks", sure=bool(found.wish), why="it is said to the task assistant", leans=True)
+
+
 def is_question(message: str) -> bool:
     """Whether the message, or its last sentence, is a question and not a request."""
     sentences = _sentences(_words(message))

@@ -17,6 +17,7 @@ from handrail.engine.search.source import (
 from handrail.tools.files.syntax_check import python_problem
 
 LEAST_PROBABILITY = 0.003
+MAX_TOKEN = 200
 LEAVES = re.compile(r"(?:return|raise|throw|break|continue)\b")
 
 
@@ -96,7 +97,14 @@ def code_key(path: str, text: str) -> str:
 
 
 def weighed_beginnings(text: str, line: int) -> tuple[str, ...]:
-    return tuple(beginnings(text.splitlines()[line - 1]))
+    """Where the line could go on in another way, and the place after it where a block ends with it."""
+    lines = text.splitlines()
+    old = lines[line - 1]
+    following = next((each for each in lines[line:] if each.strip()), "")
+    places = beginnings(old)
+    if following and indent_of(following) < indent_of(old):
+        places.append(f"{old}\n{places[0]}")
+    return tuple(places)
 
 
 def read_weights(line: Line, text: str, answer: str) -> list[Branch]:
@@ -109,9 +117,17 @@ def read_weights(line: Line, text: str, answer: str) -> list[Branch]:
     old, after = lines[line.number - 1], "".join(lines[line.number :])
     found: dict[str, Branch] = {}
     for beginning, options in weighed:
+        above, is_after, indent = beginning.partition("\n")
         rest = old[len(beginning) :] + after
         for token, probability in options:
-            if probability < LEAST_PROBABILITY or _goes_on(rest, token) or _says_nothing(token, line.path):
+            if probability < LEAST_PROBABILITY or _says_nothing(token, line.path):
+                continue
+            if is_after:
+                if f"{indent}{token}"[: indent_of(above)].isspace() and "\n" not in token:
+                    prefix = f"{indent}{token}"
+                    found[f"{prefix}\n"] = Branch(line, prefix, probability, after=True)
+                continue
+            if _goes_on(rest, token):
                 continue
             first, newline, _ = token.partition("\n")
             prefix = f"{beginning}{first}{newline}"
@@ -123,9 +139,13 @@ def read_weights(line: Line, text: str, answer: str) -> list[Branch]:
 
 
 def _goes_on(rest: str, token: str) -> bool:
-    """Whether the token is how the old text goes on, but for blanks, or may become it."""
+    """Whether the token is how the old text goes on, but for blanks and the kind of quotes."""
     ends = rest.strip(" ").startswith("\n") and token.lstrip(" ").startswith("\n")
-    return ends or not token or (bool(token.strip()) and rest.lstrip(" ").startswith(token.strip(" ")))
+    return ends or not token or (bool(token.strip()) and _plain(rest).startswith(_plain(token)))
+
+
+def _plain(text: str) -> str:
+    return text[:MAX_TOKEN].replace(" ", "").replace("'", '"')
 
 
 def _says_nothing(token: str, path: str) -> bool:

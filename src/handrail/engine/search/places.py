@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from handrail.engine.search.policy import Draft, FunctionAt, Line, Situation
 from handrail.engine.search.prompts import SHOWN_WHOLE, near_failures
-from handrail.engine.search.source import SOURCE, find_functions, function_text, text_hash, with_function
+from handrail.engine.search.source import (
+    SOURCE,
+    Function,
+    find_functions,
+    function_text,
+    indent_of,
+    text_hash,
+    with_function,
+)
 from handrail.protocol.errors import PathProblem
 from handrail.tools.reports.issue import Issue
 from handrail.tools.secrets import Secrets
@@ -20,7 +28,7 @@ from handrail.workspace.test_files import is_test_file
 
 MAX_FILE, MAX_FILES = 60_000, 400
 MAX_STUB_FILE = 2 * SHOWN_WHOLE
-MAX_LINES, MAX_FUNCTIONS, MAX_TESTS, MAX_DRAFTS = 12, 6, 4, 6
+MAX_LINES, MAX_FUNCTIONS, MAX_TESTS, MAX_DRAFTS, MAX_REWRITES = 12, 6, 4, 6, 2
 SUSPECT_WEIGHT = 0.3  # how much less a line counts than the one before it
 MISSING = re.compile(
     r"No module named '(?P<module>[\w.]+)'|Cannot find module '(?:\./|/)?(?P<path>[\w./-]+)'"
@@ -150,12 +158,29 @@ def look(
         for each in found
         if "=" not in files.sources[path].splitlines()[each.first - 1]
     }
+    lines = [line for line in ranked if line not in in_stubs | heads]
+    places = list(order)
+    drafts = tuple(_drafts(files, places, mentions))
+    if drafts:  # what is still to be written is wrong, not what was there
+        new = {
+            (path, each) for path, found in functions.items() for each in found if _is_new(files, path, each)
+        }
+        lines = [
+            line for line in lines if any(line.path == path and each.holds(line.number) for path, each in new)
+        ]
+        names = {(path, each.full_name) for path, each in new}
+        places = [place for place in places if (place.path, place.name) in names]
     return now._replace(
-        drafts=tuple(_drafts(files, list(order), mentions)),
+        drafts=drafts,
+        rewrites=() if drafts else tuple(_rewrites(files, places)),
         short=tuple(path for path in likely if 0 < len(files.sources[path]) <= SHOWN_WHOLE),
-        functions=tuple(order)[:MAX_FUNCTIONS],
-        lines=tuple(line for line in ranked if line not in in_stubs | heads)[:MAX_LINES],
+        functions=tuple(places[:MAX_FUNCTIONS]),
+        lines=tuple(lines[:MAX_LINES]),
     )
+
+
+def _is_new(files: Files, path: str, function: Function) -> bool:
+    return function_text(path, files.sources[path], function.full_name) not in files.start.get(path, "")
 
 
 def _drafts(files: Files, order: Sequence[FunctionAt], mentions: str) -> Iterator[Draft]:
@@ -169,15 +194,32 @@ def _drafts(files: Files, order: Sequence[FunctionAt], mentions: str) -> Iterato
     likely = [(place.path, place.name) for place in order if place.name in stubs.get(place.path, ())]
     left = [(path, name) for path, names in stubs.items() for name in names]
     for path, name in list(dict.fromkeys([*likely, *left]))[:MAX_DRAFTS]:
-        text = without_body(path, files.sources[path], files.start[path], name)
-        lines = [each.first for each in find_functions(path, text) if each.full_name == name]
-        if lines:
-            yield Draft(text_hash(text), path, name, lines[0])
+        yield from _draft(files, path, name)
+
+
+def _rewrites(files: Files, places: Sequence[FunctionAt]) -> Iterator[Draft]:
+    for place in [each for each in places if each.path.endswith(".py") and not each.is_stub][:MAX_REWRITES]:
+        yield from _draft(files, place.path, place.name)
+
+
+def _draft(files: Files, path: str, name: str) -> Iterator[Draft]:
+    text = without_body(path, files.sources[path], files.start.get(path, ""), name)
+    lines = [each.body for each in find_functions(path, text) if each.full_name == name]
+    if lines:
+        yield Draft(text_hash(text), path, name, lines[0])
 
 
 def without_body(path: str, text: str, start: str, name: str) -> str:
-    """The text with this function as it was at the start; empty where it cannot be found."""
-    return with_function(path, text, name, function_text(path, start, name))
+    """The text with this function as it was at the start, without its body; empty where there is none."""
+    found = [each for each in find_functions(path, start) if each.full_name == name]
+    if len(found) != 1:
+        return ""
+    lines, (first, body, last) = start.splitlines(keepends=True), found[0][1:4]
+    code = "".join(lines[first - 1 : last])
+    if path.endswith(".py") and not found[0].is_stub:
+        indent = lines[body - 1][: indent_of(lines[body - 1])]
+        code = f"{''.join(lines[first - 1 : body - 1])}{indent}...\n"
+    return with_function(path, text, name, code)
 
 
 def _ranked_lines(issues: Sequence[Issue], sources: Mapping[str, str]) -> list[Line]:

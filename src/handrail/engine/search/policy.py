@@ -40,6 +40,7 @@ class Draft(NamedTuple):
     name: str = ""
     """The function; empty: the whole file."""
     line: int = 0
+    """Where its body begins."""
 
 
 class Graft(NamedTuple):
@@ -57,8 +58,10 @@ class Branch(NamedTuple):
     prefix: str
     """How the line begins then."""
     probability: float
-    at_start: bool
+    at_start: bool = False
     """It has nothing of the old line, so it can also be a line before it."""
+    after: bool = False
+    """It is a line to write after the old one, at the end of its block."""
 
 
 class Question(NamedTuple):
@@ -93,7 +96,11 @@ class Situation(NamedTuple):
     """Stands for the best files; questions about others are other questions."""
     drafts: tuple[Draft, ...] = ()
     """What was missing or a stub at the start: whole files first, then functions, the likeliest first."""
+    openings: Mapping[Draft, Sequence[str]] = {}
+    """Ways to begin a function, the likeliest first."""
     grafts: tuple[Graft, ...] = ()
+    rewrites: tuple[Draft, ...] = ()
+    """Functions to write again without a look at how they are, the likeliest first."""
     short: tuple[str, ...] = ()
     """Files that are short enough to be written as a whole, the likeliest first."""
     functions: tuple[FunctionAt, ...] = ()
@@ -117,10 +124,10 @@ ROUNDS = ((3, 0.08, 8), (7, 0.02, 14), (12, 0.003, 24))
 """Lines that are weighed, how likely a branch must be at least, and how many branches are tried."""
 RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
 WARMER = (0.4, 0.7, 0.9, 1.1)
-DRAFTED_FILE, DRAFTED_FUNCTION = (0.0, 0.5, 0.8, 1.0), (0.0, 0.6, 0.9)
-ONCE_MORE = (0.6, 0.8, 1.0, 0.65, 0.85, 0.95)  # as long as there is time
-LINES_WITHOUT_WEIGHING, INSERTIONS = 8, 4
-MAX_WASTED = 2
+DRAFTED_FILE, DRAFTED_FUNCTION = (0.0, 0.5, 0.8, 1.0), (0.6, 0.9)
+ONCE_MORE = tuple(round(0.6 + 0.03 * (7 * number % 17), 2) for number in range(17))  # while there is time
+LINES_WITHOUT_WEIGHING, INSERTIONS, MAX_OPENINGS = 8, 4, 5
+MAX_WASTED, MAX_WASTED_PART = 2, 0.3
 GUESSED_SECONDS: Mapping[Kind, float] = {"file": 8.0, "function": 4.0}
 
 
@@ -140,7 +147,8 @@ def _says_the_same(now: Situation, question: Question) -> bool:
     if not question.temperature:
         return False
     results = [result for key, result in now.asked.items() if key.startswith(question.topic)]
-    return sum(result in WASTED for result in results) >= MAX_WASTED
+    wasted = sum(result in WASTED for result in results)
+    return wasted >= max(MAX_WASTED, MAX_WASTED_PART * len(results))
 
 
 def _questions(now: Situation) -> Iterator[Question]:
@@ -150,14 +158,16 @@ def _questions(now: Situation) -> Iterator[Question]:
     yield from _drafted(files, DRAFTED_FILE)
     for graft in now.grafts:
         yield Question("graft", graft.path, graft.name, graft.draft, base=now.base)
+    yield from _begun(now, functions)
     yield from _drafted(functions, DRAFTED_FUNCTION)
     yield from _weighed(now) if now.weighs else _warmed(now)
+    yield from _begun(now, now.rewrites)
     for temperature in (*WARMER, *ONCE_MORE):
         yield from _drafted([*functions[:2], *files], (temperature,))
         if not now.drafts:
             for path in now.short[:1]:
                 yield Question("file", path, temperature=temperature, base=now.base)
-        yield from _whole(now, now.functions[:2], (temperature,))
+        yield from _drafted(now.rewrites, (temperature,))
 
 
 def _drafted(drafts: Sequence[Draft], temperatures: Sequence[float]) -> Iterator[Question]:
@@ -165,6 +175,19 @@ def _drafted(drafts: Sequence[Draft], temperatures: Sequence[float]) -> Iterator
         for base, path, name, line in drafts:
             kind: Kind = "function" if name else "file"
             yield Question(kind, path, name, line, temperature=temperature, base=base, fresh=True)
+
+
+def _begun(now: Situation, drafts: Sequence[Draft]) -> Iterator[Question]:
+    """Functions as the model writes them, then each likely beginning, which makes another function."""
+    yield from _drafted(drafts, (0.0,))
+    if now.weighs:
+        for base, path, name, line in drafts:
+            yield Question("weighing", path, name, line, base=base, fresh=True)
+        for draft in drafts:
+            for prefix in now.openings.get(draft, ())[:MAX_OPENINGS]:
+                yield Question(
+                    "function", draft.path, draft.name, draft.line, prefix, base=draft.base, fresh=True
+                )
 
 
 def _whole(
@@ -203,15 +226,20 @@ def _weighed(now: Situation) -> Iterator[Question]:
 def _is_known(now: Situation, branch: Branch) -> bool:
     """Whether a line that was tried goes this way, so that its answer is known."""
     tried = now.written.get(branch.line, {})
-    return any(prefix != branch.prefix and text.startswith(branch.prefix) for prefix, text in tried.items())
+    return not branch.after and any(
+        prefix != branch.prefix and text.startswith(branch.prefix) for prefix, text in tried.items()
+    )
 
 
 def _branch(now: Situation, branch: Branch) -> Iterator[Question]:
     line = branch.line
     question = Question("line", line.path, line=line.number, prefix=branch.prefix, base=now.base)
+    if branch.after:
+        question = question._replace(kind="insertion", line=line.number + 1)
     yield question
-    if now.asked.get(question.key) == "unusable":  # such as the head of a block
-        yield question._replace(kind="function")
+    text = now.written.get(line, {}).get(branch.prefix, "")
+    if now.asked.get(question.key) == "unusable" and text.rstrip().endswith((":", "{")):
+        yield question._replace(kind="function")  # the line opens a block
 
 
 def _warmed(now: Situation) -> Iterator[Question]:

@@ -32,6 +32,7 @@ from handrail.engine.search.places import (
 )
 from handrail.engine.search.policy import (
     WASTED,
+    Draft,
     Graft,
     Kind,
     Line,
@@ -208,7 +209,7 @@ class Search:
         for number, (path, text) in enumerate(self._drafts):
             for each in find_functions(path, text):
                 code = function_text(path, text, each.full_name)
-                if code and code not in self._files.sources[path]:
+                if code and self._is_untried(path, each.full_name, code):
                     found.setdefault(f"{path}\0{code}", Graft(path, each.full_name, number))
         likely = [(place.path, place.name) for place in now.functions]
         return tuple(
@@ -218,20 +219,28 @@ class Search:
             )
         )
 
+    def _is_untried(self, path: str, name: str, code: str) -> bool:
+        text = with_function(path, self._files.sources[path], name, code)
+        return bool(text) and _hash(path, text) not in self._known
+
     # Asking
 
     async def _weighed(self, now: Situation, question: Question, best: Tested, before: Tested) -> Situation:
         """The situation with the branches of one more line."""
-        text, line = self._files.sources[question.path], Line(question.path, question.line)
+        text, line = self._shown(question), Line(question.path, question.line)
+        places = weighed_beginnings(text, line.number)
         request = self._request(question, best, before)
-        request = replace(request, weighs=weighed_beginnings(text, line.number))
+        request = replace(request, weighs=places[:1] if question.fresh else places)
         answered = await self._ask(request, question, best)
         branches = read_weights(line, text, answered.text) if answered else []
-        return now._replace(
+        now = now._replace(
             asked={**now.asked, question.key: "weighed"},
-            branches={**now.branches, line: branches},
-            weighs=bool(branches) or any(now.branches.values()),
+            weighs=bool(branches) or any(now.branches.values()) or any(now.openings.values()),
         )
+        if question.fresh:
+            draft = Draft(question.base, question.path, question.name, question.line)
+            return now._replace(openings={**now.openings, draft: [each.prefix for each in branches]})
+        return now._replace(branches={**now.branches, line: branches})
 
     async def _try(
         self, question: Question, best: Tested, before: Tested, accepts: Accepts
@@ -305,7 +314,7 @@ class Search:
         """Whether more tests pass. Where all is to be written, a test that gets further counts too."""
         if tested.passing != best.passing or not self._writes or tested.names != best.names:
             return tested.passing > best.passing
-        steps = [(new.line, old.line) for new, old in zip(tested.failing, best.failing, strict=True)]
+        steps = [(_depth(new), _depth(old)) for new, old in zip(tested.failing, best.failing, strict=True)]
         return all(new >= old for new, old in steps) and any(new > old for new, old in steps)
 
     def _forbidden(self, path: str, new: str) -> str:
@@ -358,6 +367,11 @@ def _answered(now: Situation, question: Question, tried: CandidateTried) -> Situ
     line, indent = Line(question.path, question.line), question.prefix[: indent_of(question.prefix)]
     lines = {**now.written.get(line, {}), question.prefix: f"{indent}{tried.change}\n"}
     return now._replace(written={**now.written, line: lines})
+
+
+def _depth(issue: Issue) -> tuple[int, bool]:
+    """How far a test gets: to which line, and whether it can compare something there."""
+    return issue.line, issue.message.startswith("assert") or "AssertionError" in issue.message
 
 
 def _is_file_draft(question: Question) -> bool:

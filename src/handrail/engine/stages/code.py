@@ -66,7 +66,8 @@ class CodeContext:
 
     @property
     def earlier(self) -> str:
-        return earlier_turns(self._session)
+        # A small model takes all that it is shown for what is meant.
+        return earlier_turns(self._session, runs=not self._context.strategy.answers_directly)
 
     @property
     def todos(self) -> Sequence[Todo]:

@@ -63,6 +63,10 @@ class Endpoint(NamedTuple):
     max_body: int = MAX_BODY
     of_server: bool = False
     """Below `/api`, for the whole server: its function takes the `Server` as `call`."""
+    invalid: str = ""
+    """The code of a request that cannot be read; with it, all errors are a `FlatError`."""
+    headers: tuple[str, ...] = ()
+    """Headers that a request may have: up to 200 printable ASCII characters."""
 
     @property
     def types(self) -> dict[str, Any]:
@@ -92,7 +96,7 @@ class Handler:
         try:
             return await self._answer(request)
         except HandrailError as error:
-            return error_response(error)
+            return error_response(error, flat=bool(self._endpoint.invalid))
 
     async def _answer(self, request: Request) -> Response:
         names = dict(request.path_params)
@@ -123,11 +127,11 @@ class Handler:
     def _read_query(self, request: Request) -> Any:
         pairs = request.query_params.multi_items()
         if len({name for name, _ in pairs}) != len(pairs):
-            raise _invalid("A query parameter is given twice.")
+            raise self._wrong("A query parameter is given twice.")
         try:
             return convert(dict(pairs), self._query, strict=False)
         except ValidationError as error:
-            raise _invalid(f"The query is wrong: {error}.") from error
+            raise self._wrong(f"The query is wrong: {error}.") from error
 
     def _check_type(self, request: Request) -> None:
         given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -144,7 +148,11 @@ class Handler:
         except (DecodeError, RecursionError) as error:
             with suppress(DecodeError, RecursionError):  # in JSON, 3.0 is an integer too
                 return convert(_with_integers(decode(data)), self._body)
-            raise _invalid(f"The body is wrong: {error}.") from error
+            raise self._wrong(f"The body is wrong: {error}.") from error
+
+    def _wrong(self, message: str) -> ApiError:
+        code = self._endpoint.invalid or "invalid_request"
+        return ApiError(400, code, message, "/openapi.json says what is expected.")
 
 
 def _with_integers(value: Any) -> Any:
@@ -153,10 +161,6 @@ def _with_integers(value: Any) -> Any:
     if isinstance(value, list):
         return [_with_integers(inner) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(400, "invalid_request", message, "/openapi.json says what is expected.")
 
 
 async def whole_body(request: Request, limit: int) -> bytes:

@@ -27,14 +27,29 @@ class ErrorBody(Value):
     error: Problem
 
 
+class FlatError(Value):
+    """An error of the task list and its assistant, whose form is fixed by their contract."""
+
+    error: str
+    """The code, which stays the same between versions."""
+    detail: str
+    """What happened, for a person."""
+    advice: str = ""
+    details: tuple[str, ...] = ()
+    """For `invalid_operations`: what is wrong with each."""
+
+
 class ApiError(HandrailError):
     """A request that is refused by the API itself."""
 
-    def __init__(self, status: int, code: str, message: str, advice: str) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, advice: str, details: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.advice = advice
+        self.details = details
 
 
 class Kind(NamedTuple):
@@ -45,6 +60,8 @@ class Kind(NamedTuple):
 
 # 400: the request is not what the OpenAPI document describes. 409: it cannot be done here and now.
 KINDS: dict[type[HandrailError], Kind] = {
+    errors.IdempotencyConflict: Kind(409, "idempotency_conflict", "Send another Idempotency-Key with it."),
+    errors.ChangedSince: Kind(409, "changed", "Show the user what would be done now, and ask again."),
     errors.UsageProblem: Kind(409, "usage", "Change the request as the message says."),
     errors.ConfigProblem: Kind(409, "config", "Correct the settings that the message names."),
     errors.IntentsProblem: Kind(409, "intents", "Correct the file of intents, or create it."),
@@ -81,10 +98,17 @@ def problem_of(error: HandrailError) -> Problem:
     return Problem(kind.code, str(error), kind.advice, conflicts)
 
 
-def error_response(error: HandrailError) -> Response:
+def flat_error(error: HandrailError) -> FlatError:
+    kind = kind_of(error)
+    details = error.details if isinstance(error, ApiError) else ()
+    return FlatError(kind.code, str(error), kind.advice, details)
+
+
+def error_response(error: HandrailError, *, flat: bool = False) -> Response:
     kind = kind_of(error)
     headers = {"retry-after": "2"} if kind.status == 503 else None
-    return Response(encode(ErrorBody(problem_of(error))), kind.status, headers, media_type=JSON)
+    body = flat_error(error) if flat else ErrorBody(problem_of(error))
+    return Response(encode(body), kind.status, headers, media_type=JSON)
 
 
 def not_found(what: str, advice: str) -> ApiError:

@@ -1,7 +1,9 @@
 """The OpenAPI document, made from the table of endpoints and the types that they read and write."""
 
 from functools import cache
-from typing import Any
+from inspect import getdoc
+from types import UnionType
+from typing import Any, get_args
 
 from msgspec.json import encode, schema_components
 from starlette.responses import Response
@@ -9,7 +11,7 @@ from starlette.responses import Response
 from handrail import __version__
 from handrail.interfaces.http.api.table import ENDPOINTS
 from handrail.interfaces.http.endpoint import EVENT_STREAM, Endpoint, Upload
-from handrail.interfaces.http.errors import JSON, ErrorBody
+from handrail.interfaces.http.errors import JSON, ErrorBody, FlatError
 from handrail.interfaces.http.event_feed import LiveText, RecordedEvent
 from handrail.protocol.values import Tagged
 
@@ -37,14 +39,20 @@ EVENTS = (
 @cache
 def openapi_document(workspaces: tuple[str, ...]) -> bytes:
     """The document as JSON, for a server of these workspaces."""
-    types = list(dict.fromkeys([ErrorBody, RecordedEvent, LiveText, *_all_types()]))
+    types = list(dict.fromkeys([ErrorBody, FlatError, RecordedEvent, LiveText, *_all_types()]))
     schemas, components = schema_components(types, ref_template=REFERENCE)
     by_type = dict(zip(types, schemas, strict=True))
-    error = {"description": "Any other error", "content": {JSON: {"schema": by_type[ErrorBody]}}}
+    # The token is checked before it is known which endpoint a request is for.
+    flat = {"anyOf": [by_type[FlatError], by_type[ErrorBody]]}
+    error, flat_error = (
+        {"description": "Any other error", "content": {JSON: {"schema": schema}}}
+        for schema in (by_type[ErrorBody], flat)
+    )
     paths: dict[str, Schema] = {}
     for endpoint in ENDPOINTS:
         prefix = "/api" if endpoint.of_server else "/api/w/{workspace}"
-        operation = _operation(endpoint, workspaces, by_type, components, error)
+        failed = flat_error if endpoint.invalid else error
+        operation = _operation(endpoint, workspaces, by_type, components, failed)
         paths.setdefault(prefix + endpoint.path, {})[endpoint.method.lower()] = operation
     return encode(
         {
@@ -68,8 +76,15 @@ def openapi_document(workspaces: tuple[str, ...]) -> bytes:
 
 
 def _all_types() -> list[Any]:
-    found = [endpoint.types.get(name) for endpoint in ENDPOINTS for name in ("query", "body", "return")]
+    found = [endpoint.types.get(name) for endpoint in ENDPOINTS for name in ("query", "body")]
+    found += [each for endpoint in ENDPOINTS for each in _answers(endpoint)]
     return [each for each in found if each is not None and each is not Upload and not _is_response(each)]
+
+
+def _answers(endpoint: Endpoint) -> tuple[Any, ...]:
+    """The types of which the answer is one."""
+    type_ = endpoint.types["return"]
+    return get_args(type_) if isinstance(type_, UnionType) else (type_,)
 
 
 def _is_response(type_: Any) -> bool:
@@ -102,13 +117,17 @@ def _operation(
             }
             for name, schema in struct["properties"].items()
         ]
+    text = {"type": "string", "pattern": "^[!-~]{1,200}$"}
+    parameters += [{"name": name, "in": "header", "schema": text} for name in endpoint.headers]
     answer: Schema = {"description": endpoint.summary}
     if _is_response(types["return"]):
         answer["content"] = {endpoint.returns: {"schema": {"type": "string"}}}
         if endpoint.returns == EVENT_STREAM:
-            answer["description"] = EVENTS
+            answer["description"] = getdoc(endpoint.function) if endpoint.invalid else EVENTS
+            answer["content"] = {EVENT_STREAM: {}}
     else:
-        answer["content"] = {JSON: {"schema": by_type[types["return"]]}}
+        schemas = [by_type[each] for each in _answers(endpoint)]
+        answer["content"] = {JSON: {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}
     operation: Schema = {
         "operationId": endpoint.function.__name__,
         "summary": endpoint.summary,
@@ -117,6 +136,7 @@ def _operation(
     }
     kinds = ERRORS | (BODY_ERRORS if "body" in types else {})
     operation["responses"] |= {str(status): error | {"description": text} for status, text in kinds.items()}
+    operation["responses"]["431"] = {"description": "The address or the headers are too long"}
     if "body" in types:
         schema = _body_schema(types["body"], by_type, components)
         operation["requestBody"] = {"required": True, "content": {endpoint.accepts: {"schema": schema}}}

@@ -49,6 +49,8 @@ class OpenWorkspace:
         self.feeds = EventFeeds(self.app, tasks)
         self.check_run: CheckRun | None = None
         """The verification that runs, or the last one."""
+        self.assistant = anyio.Lock()
+        """Held while a message is sent to the assistant, so that the same request is sent once."""
 
     async def app(self) -> App:
         """The application. Raises what is wrong with the workspace; the next call tries again."""

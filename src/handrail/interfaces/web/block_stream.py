@@ -1,60 +1,21 @@
 """Sends a conversation's blocks to one page until it is closed or takes nothing, or the server ends."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
-import anyio
-from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import JSONResponse
 
 from handrail.interfaces.http.errors import kind_of
-from handrail.interfaces.http.event_feed import HEARTBEAT, HEARTBEAT_SECONDS, SEND_SECONDS
+from handrail.interfaces.http.event_feed import HEARTBEAT, HEARTBEAT_SECONDS
+from handrail.interfaces.http.message_stream import MessageStream, StreamForm
 from handrail.interfaces.http.workspaces import OpenWorkspace
 from handrail.protocol.errors import HandrailError
 
 
-class BlockStream(Response):
+class BlockStream(MessageStream):
     def __init__(self, workspace: OpenWorkspace, messages: AsyncGenerator[bytes, None]) -> None:
-        super().__init__()
-        self._workspace = workspace
-        self._messages = messages
+        super().__init__(workspace, messages, StreamForm(HEARTBEAT, HEARTBEAT_SECONDS, _problem))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        writing = anyio.Lock()
-        async with anyio.create_task_group() as tasks, aclosing(self._messages) as messages:
 
-            async def put(data: bytes) -> None:
-                async with writing:
-                    with anyio.move_on_after(SEND_SECONDS) as sending:
-                        await send({"type": "http.response.body", "body": data, "more_body": True})
-                if sending.cancelled_caught:
-                    scope["state"]["abort"]()  # closing would wait until the page takes the rest
-                    tasks.cancel_scope.cancel()
-
-            async def until_gone() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                tasks.cancel_scope.cancel()
-
-            async def until_ended() -> None:
-                await self._workspace.feeds.ended()
-                tasks.cancel_scope.cancel()
-
-            async def beat() -> None:
-                while True:
-                    await anyio.sleep(HEARTBEAT_SECONDS)
-                    await put(HEARTBEAT)
-
-            tasks.start_soon(until_gone)
-            tasks.start_soon(until_ended)
-            tasks.start_soon(beat)
-            try:
-                async for message in messages:
-                    await put(message)
-            except HandrailError as problem:
-                body = {"message": str(problem), "advice": kind_of(problem).advice}
-                await put(b"event: problem\ndata: " + bytes(JSONResponse(body).body) + b"\n\n")
-            tasks.cancel_scope.cancel()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+def _problem(problem: HandrailError) -> bytes:
+    body = {"message": str(problem), "advice": kind_of(problem).advice}
+    return b"event: problem\ndata: " + bytes(JSONResponse(body).body) + b"\n\n"

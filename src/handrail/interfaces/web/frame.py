@@ -12,10 +12,11 @@ from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.web.conversation.blocks import button
 from handrail.interfaces.web.html import Html, h, join, page
 
-STYLES = ("themes", "base", "frame", "conversation", "cards", "bars", "places", "checks")
+STYLES = ("themes", "base", "frame", "conversation", "cards", "bars", "places", "checks", "tasks")
 LAYERS = b"@layer base, frame, parts;\n"
 ENTRY = "page.js"
 PLACES = (
+    ("tasks", "Tasks"),
     ("intents", "Intents"),
     ("builds", "Builds"),
     ("checks", "Checks"),

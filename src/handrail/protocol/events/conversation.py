@@ -43,6 +43,10 @@ class UserMessage(EventBase, tag="user_message"):
     """The event whose recovered parts the user accepts; the model is asked for the rest."""
     keep: int | None = None
     """The last request is repeated: the model sees all up to this event, and not this message."""
+    proposes: bool = False
+    """The turn ends with a proposal, and changes no file and no task."""
+    earlier: str = ""
+    """What was said before, as the sender told it."""
 
 
 class TurnStarted(EventBase, tag="turn_started"):

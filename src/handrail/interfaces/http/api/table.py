@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from handrail import __version__
 from handrail.interfaces.http.api.agents import AGENT_ENDPOINTS
+from handrail.interfaces.http.api.assistant import ASSISTANT_ENDPOINTS
 from handrail.interfaces.http.api.audit import AUDIT_ENDPOINTS
 from handrail.interfaces.http.api.changes import CHANGE_ENDPOINTS
 from handrail.interfaces.http.api.checks import CHECK_ENDPOINTS
@@ -13,6 +14,7 @@ from handrail.interfaces.http.api.models import MODEL_ENDPOINTS
 from handrail.interfaces.http.api.own_commands import OWN_COMMAND_ENDPOINTS
 from handrail.interfaces.http.api.sessions import SESSION_ENDPOINTS
 from handrail.interfaces.http.api.settings import SETTING_ENDPOINTS
+from handrail.interfaces.http.api.tasks import TASK_ENDPOINTS
 from handrail.interfaces.http.api.workspace import WORKSPACE_ENDPOINTS
 from handrail.interfaces.http.endpoint import Endpoint
 from handrail.protocol.values import Value
@@ -51,4 +53,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *MODEL_ENDPOINTS,
     *SETTING_ENDPOINTS,
     *WORKSPACE_ENDPOINTS,
+    *TASK_ENDPOINTS,
+    *ASSISTANT_ENDPOINTS,
 )

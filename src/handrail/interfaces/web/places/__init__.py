@@ -13,12 +13,17 @@ from handrail.interfaces.web.places.checks import checks_page, checks_part
 from handrail.interfaces.web.places.intents import blame_page, intent_page, intents_page
 from handrail.interfaces.web.places.settings import keys_part, settings_page
 from handrail.interfaces.web.places.skills import skills_page
+from handrail.interfaces.web.places.tasks import task_form_part, task_rows, tasks_page, tasks_part
 from handrail.interfaces.web.places.viewer import viewer_page
 
 PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
     "/s/{session}/changes/{change}": change_page,
     "/s/{session}/diff": net_page,
     "/s/{session}/rewind": rewind_preview,
+    "/tasks": tasks_page,
+    "/tasks/part": tasks_part,
+    "/tasks/rows": task_rows,
+    "/tasks/{task}/form": task_form_part,
     "/intents": intents_page,
     "/intents/{intent}": intent_page,
     "/blame": blame_page,

@@ -5,8 +5,11 @@ import * as checks from "./checks.js";
 import { attachFiles, fillComposer, focusMessage, mention } from "./composer.js";
 import { confirmed, openDialog, rewindDialog } from "./dialogs.js";
 import { refresh, refreshSessions, showTab, state, tick, toEnd } from "./feed.js";
+import { openMenu } from "./menu.js";
 import { editPlan, followPlan } from "./plan.js";
 import * as settings from "./settings.js";
+import * as assistant from "./task_assistant.js";
+import * as tasks from "./tasks.js";
 
 function remember(name, value) {
   document.cookie = `handrail_${name}=${value}; path=/; max-age=31536000; samesite=strict`;
@@ -120,6 +123,8 @@ const clicks = {
   import: () => document.getElementById("import").click(),
   ...checks.clicks,
   ...settings.clicks,
+  ...tasks.clicks,
+  ...assistant.clicks,
 };
 
 const changes = {
@@ -151,6 +156,8 @@ const submits = {
     return undefined;
   },
   ...settings.submits,
+  ...tasks.submits,
+  ...assistant.submits,
 };
 
 export function closeDrawers() {
@@ -159,7 +166,6 @@ export function closeDrawers() {
 }
 
 function sessionMenu(button) {
-  document.querySelector(".menu")?.remove();
   const { id, title } = button.dataset;
   const deleted = button.dataset.deleted !== undefined;
   const items = {
@@ -170,40 +176,7 @@ function sessionMenu(button) {
     Export: () => exportSession(id),
     ...(deleted ? { Restore: () => restore(id) } : { Delete: () => deleteSession(id, title) }),
   };
-  const menu = make("div", { class: "menu appear", role: "menu", "aria-label": `Actions for ${title}` });
-  for (const [words, action] of Object.entries(items)) {
-    const item = make("button", { type: "button", role: "menuitem", class: words === "Delete" ? "danger" : "" }, words);
-    item.addEventListener("click", () => {
-      close();
-      guarded(action);
-    });
-    menu.append(item);
-  }
-  const place = button.getBoundingClientRect();
-  document.body.append(menu);
-  menu.style.left = `${Math.min(place.left, innerWidth - menu.offsetWidth - 8)}px`;
-  menu.style.top = `${Math.min(place.bottom + 2, innerHeight - menu.offsetHeight - 8)}px`;
-  button.setAttribute("aria-expanded", "true");
-  const close = () => {
-    menu.remove();
-    button.setAttribute("aria-expanded", "false");
-  };
-  menu.addEventListener("keydown", (event) => {
-    const every = [...menu.children];
-    const at = every.indexOf(document.activeElement);
-    if (event.key === "Escape") {
-      close();
-      button.focus();
-    } else if (event.key === "ArrowDown") every[(at + 1) % every.length].focus();
-    else if (event.key === "ArrowUp") every[(at + every.length - 1) % every.length].focus();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  });
-  setTimeout(() =>
-    document.addEventListener("click", (event) => !menu.contains(event.target) && close(), { once: true }),
-  );
-  menu.firstElementChild.focus();
+  openMenu(button, `Actions for ${title}`, items);
 }
 
 const STATUSES = { open: "Reopen", in_progress: "Mark as in progress", done: "Mark as done", archived: "Archive" };

@@ -17,7 +17,10 @@ async function answer(response) {
   if (response.ok) return response;
   let error = { message: `The server answered ${response.status}.` };
   try {
-    error = (await response.json()).error;
+    const found = await response.json();
+    // Errors of the task list are flat, as its contract says.
+    const flat = { message: [found.detail, ...(found.details || [])].join(" "), advice: found.advice, code: found.error };
+    error = typeof found.error === "string" ? flat : found.error;
   } catch {
     // not JSON: the status has to do
   }
@@ -37,8 +40,8 @@ async function fetched(address, options, read) {
 
 const isJson = (response) => response.headers.get("content-type")?.startsWith("application/json");
 
-export function request(method, path, body) {
-  const options = { method, headers: {} };
+export function request(method, path, body, headers = {}) {
+  const options = { method, headers: { ...headers } };
   if (body instanceof Blob) {
     options.headers["content-type"] = "application/octet-stream";
     options.body = body;

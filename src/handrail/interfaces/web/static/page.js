@@ -7,12 +7,16 @@ import * as composer from "./composer.js";
 import * as feed from "./feed.js";
 import * as keys from "./keys.js";
 import * as summary from "./summary.js";
+import * as assistant from "./task_assistant.js";
+import * as tasks from "./tasks.js";
 
 const SESSIONS_MS = 4000;
 
 actions.start();
 keys.start();
 checks.start();
+tasks.start();
+assistant.start();
 if (document.getElementById("composer")) {
   feed.start();
   composer.start();

@@ -117,6 +117,7 @@ def command(name: str, yes: bool, **given: Any) -> int:
 def show_model(name: str, given: dict[str, Any]) -> None:
     import anyio
 
+    from handrail.app.models import structured_output
     from handrail.config.toml_edit import save_setting
 
     async def run() -> None:
@@ -127,7 +128,7 @@ def show_model(name: str, given: dict[str, Any]) -> None:
                 print_text(f"{chosen.reference} is your default now, in {app.places.settings}.")
             else:
                 print_text(f"{chosen.reference} ({chosen.why})")
-                way = await app.structured_output(chosen.reference)
+                way = await structured_output(app.model_pool, chosen.reference)
                 print_text(f"answers in JSON are asked for by {way}; `handrail doctor` tries it")
 
     anyio.run(run)
