@@ -189,6 +189,8 @@ def _pipeline(files: AgentFiles, definition: AgentFile, made: Iterable[BuiltStag
             words,
         ),
         files.sha256,
+        mode=definition.mode,
+        tools=definition.tools,
     )
 
 

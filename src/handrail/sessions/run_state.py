@@ -29,7 +29,7 @@ from handrail.protocol.events.runs import (
 from handrail.protocol.events.session import SessionCopied
 from handrail.protocol.events.subagents import SubagentEvent
 from handrail.protocol.events.tools import BatchStarted, CallStatus, HookSpoke, ToolFinished, ToolStarted
-from handrail.protocol.values import ChecklistItem, ToolKind, Usage
+from handrail.protocol.values import ChecklistItem, Mode, ToolKind, Usage
 from handrail.sessions.projections import RouteState
 
 MAX_SUMMARIES = 5
@@ -93,6 +93,8 @@ class RunState(Struct):
     conversational: bool = False
     reads_only: bool = False
     skips: tuple[str, ...] = ()
+    mode: Mode | None = None
+    tools: tuple[str, ...] = ()
     continues: bool = False
     rounds: int = 1
     """How often the stages that run once per step were started."""
@@ -270,6 +272,8 @@ class Runs(Struct):
                     conversational=event.conversational,
                     reads_only=event.reads_only,
                     skips=event.skips,
+                    mode=event.mode,
+                    tools=event.tools,
                     continues=event.continues,
                     kept=event.kept,
                 )

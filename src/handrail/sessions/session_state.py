@@ -42,7 +42,16 @@ from handrail.protocol.events.session import (
 )
 from handrail.protocol.events.subagents import SubagentEvent, SubagentFinished, SubagentStarted
 from handrail.protocol.events.tools import SessionHooked, ToolFinished
-from handrail.protocol.values import CompactionSummary, Mode, Role, SessionStatus, Todo, Usage
+from handrail.protocol.values import (
+    NARROWER_MODES,
+    PLAN_ROUTE,
+    CompactionSummary,
+    Mode,
+    Role,
+    SessionStatus,
+    Todo,
+    Usage,
+)
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.projections import (
     BackgroundState,
@@ -176,6 +185,14 @@ class SessionState(Struct):
     @property
     def paused(self) -> RunState | None:
         return self.runs.paused
+
+    @property
+    def allowed_mode(self) -> Mode:
+        """The mode by which calls are decided: the session's, or the run's where that is narrower."""
+        run = self.run
+        if run and run.pipeline == PLAN_ROUTE:
+            return "plan"  # a plan is made without changes, also if the user changes the mode meanwhile
+        return run.mode if run and run.mode in NARROWER_MODES[self.mode] else self.mode
 
     @property
     def stage_id(self) -> str:
@@ -337,7 +354,9 @@ class SessionState(Struct):
             case SubagentStarted() as event:
                 before = self.subagents.pop(event.subagent_id, None)
                 seq = before.seq if before else recorded.seq
-                self.subagents[event.subagent_id] = OpenSubagent(event.call_id, event.parent, event.depth, seq)
+                self.subagents[event.subagent_id] = OpenSubagent(
+                    event.call_id, event.parent, event.depth, seq
+                )
             case SubagentFinished(subagent_id=ended, report=report):
                 known = self.subagents.pop(ended, None)
                 if known and report.reason == "interrupted":

@@ -21,7 +21,9 @@ from handrail.protocol.events.subagents import *
 from handrail.protocol.events.tasks import *
 from handrail.protocol.events.tools import *
 
-TurnEvent = SubagentsEvent | ConversationEvent | RequestEvent | RunEvent | ToolEvent | ApprovalEvent | CheckEvent
+TurnEvent = (
+    SubagentsEvent | ConversationEvent | RequestEvent | RunEvent | ToolEvent | ApprovalEvent | CheckEvent
+)
 SessionsEvent = SessionEvent | PlanEvent | ChangeEvent
 Event = TurnEvent | SessionsEvent | IntentEvent | TaskListEvent | ChecklistEvent
 EVENT: Decoder[Event] = Decoder(Event)

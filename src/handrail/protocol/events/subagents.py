@@ -46,7 +46,7 @@ class SubagentStarted(EventBase, tag="subagent_started", kw_only=True):
 
 
 class SubagentEvent(EventBase, tag="subagent_event", kw_only=True):
-    """An event in the context of a sub-agent. What concerns the workspace is an event of the session itself."""
+    """An event in a sub-agent's context. What concerns the workspace is an event of the session itself."""
 
     subagent_id: str
     event: dict[str, Any]

@@ -1,0 +1,248 @@
+"""Sub-agents in conversations: context, rights, budget, report, cancellation, resumption."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from handrail.protocol.commands import AnswerApproval, Cancel, CancelSubagent, Rewind, SetMode
+from handrail.protocol.events import (
+    ApprovalAsked,
+    ChangeApplied,
+    ChangePrepared,
+    Rewound,
+    SubagentEvent,
+    SubagentFinished,
+    SubagentStarted,
+    ToolFinished,
+    TurnFinished,
+)
+from handrail.protocol.events.requests import RequestStarted
+from tests.engine.conversation import call, conversation, run, words
+
+pytestmark = pytest.mark.anyio
+
+LOOK = "Find the answer in notes.txt"
+DEEPER = "Ask somebody else"
+DEEPEST = "Write deep.txt"
+
+
+def when(text: str, answer: dict[str, Any]) -> dict[str, Any]:
+    return answer | {"when": text}
+
+
+@pytest.mark.promise("SUB-1")
+async def test_a_subagent_has_its_own_context_and_returns_a_typed_report(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("The answer is 42.\n")
+    answers = [
+        when(LOOK, call("read", path="notes.txt")),
+        when("The answer is 42", {"text": "It is 42."}),
+        when('"reason":"answered"', {"text": "42, says the sub-agent."}),
+        call("subagent", task=LOOK, mode="explore"),
+    ]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
+        end = await talk.turn("Keep my secret plan in mind, and find the answer")
+    (started,), (finished,) = talk.all(SubagentStarted), talk.all(SubagentFinished)
+    assert (started.mode, started.depth, started.task) == ("explore", 1, LOOK)
+    report = finished.report
+    assert (report.reason, report.text, report.steps, report.refused) == ("answered", "It is 42.", 2, 0)
+    (called,) = talk.all(ToolFinished)
+    assert json.loads(called.content)["text"] == "It is 42."
+    inside, outside = talk.requests[1], talk.requests[-1]
+    assert "secret plan" not in words(inside)
+    assert "The answer is 42." not in words(outside)
+    assert "write" not in [tool.name for tool in inside.tools]
+    assert end.reason == "answered"
+    assert end.usage.input_tokens == 10 * len(talk.requests)
+
+
+@pytest.mark.promise("SUB-2")
+async def test_a_subagent_never_gets_more_rights_than_its_parent(tmp_path: Path) -> None:
+    answers = [
+        call("subagent", task=LOOK, mode="auto"),
+        call("subagent", task=LOOK, tools=["read", "launch"]),
+        call("subagent", task=LOOK, tools=["read"], mode="explore"),
+        when(LOOK, call("subagent", task=DEEPER, tools=["write"])),
+        when("cannot have them", call("write", path="a.txt", text="x\n")),
+        when("There is no tool write", run("touch b.txt")),
+        when("There is no tool run", {"text": "I may do nothing."}),
+        {"text": "done"},
+    ]
+    answers = [answers[0], answers[1], answers[2] | {"calls": answers[2]["calls"]}, *answers[3:]]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
+        await talk.turn("Delegate it")
+    first, second, third = talk.all(ToolFinished)
+    assert first.error and first.error.reason == "mode_forbids"
+    assert second.error and "launch" in second.error.message
+    assert "I may do nothing." in third.content
+    assert json.loads(third.content)["refused"] == 3
+    assert sorted(each.name for each in tmp_path.iterdir()) == []
+
+
+@pytest.mark.promise("SUB-2")
+async def test_a_question_stays_read_only_for_subagents_and_a_narrower_mode_counts_at_once(
+    tmp_path: Path,
+) -> None:
+    answers = [
+        call("subagent", task=DEEPEST, mode="edit"),
+        when(
+            DEEPEST,
+            {
+                "text": ["working"],
+                "calls": [{"name": "write", "arguments": {"path": "deep.txt", "text": "x"}}],
+            },
+        ),
+        when("mode_forbids", {"text": "I could not."}),
+        {"text": "done"},
+    ]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
+        talk.held.hold(1, 0)
+        await talk.say("Write it")
+        await talk.held.reached(1, 0)
+        await talk.send(SetMode(mode="explore"))
+        with anyio.fail_after(60):
+            while talk.app.state(talk.id).mode != "explore":
+                await anyio.sleep(0.01)
+        talk.held.let_go(1, 0)
+        await talk.until(TurnFinished)
+    assert talk.all(SubagentFinished)[0].report.refused == 1
+    assert not (tmp_path / "deep.txt").exists()
+
+
+@pytest.mark.promise("SUB-3")
+async def test_depth_and_number_are_limited_with_an_error_that_says_so(tmp_path: Path) -> None:
+    settings = "[limits]\nsubagents = 2\nsubagent_depth = 2\n"
+    answers = [
+        call("subagent", task="level 1"),
+        when("level 1", call("subagent", task="level 2")),
+        when("level 2", call("subagent", task="level 3")),
+        when("subagent_depth", {"text": "too deep"}),
+        when("too deep", {"text": "passed on"}),
+        call("subagent", task="one more"),
+        {"text": "done"},
+    ]
+    answers[4] = when('"text":"too deep"', {"text": "passed on"})
+    async with conversation(tmp_path, answers, mode="edit", settings=settings) as talk:
+        end = await talk.turn("Delegate it")
+    assert end.reason == "answered"
+    assert [each.depth for each in talk.all(SubagentStarted)] == [1, 2]
+    *_, refused = talk.all(ToolFinished)
+    assert refused.error and refused.error.reason == "budget_exhausted"
+    assert "limits.subagents" in refused.error.message
+
+
+@pytest.mark.promise("SUB-4")
+async def test_a_budget_of_a_subagent_stops_it_and_the_turn_goes_on(tmp_path: Path) -> None:
+    answers = [
+        call("subagent", task=LOOK, tokens=200),
+        {"text": "It had too little."},
+    ]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
+        end = await talk.turn("Delegate it")
+    (finished,) = talk.all(SubagentFinished)
+    assert finished.report.reason == "budget"
+    assert "the sub-agent" in finished.report.detail
+    assert end.reason == "answered"
+    assert len(talk.requests) == 2
+
+
+@pytest.mark.promise("SUB-5")
+async def test_changes_of_a_deep_subagent_are_in_the_parents_history_and_undone_with_it(
+    tmp_path: Path,
+) -> None:
+    answers = [
+        call("subagent", task="level 1"),
+        when("level 1", call("subagent", task="level 2")),
+        when("level 2", call("subagent", task=DEEPEST)),
+        when(DEEPEST, call("write", path="deep.txt", text="deep\n")),
+        when("deep.txt", {"text": "Written."}),
+        {"text": "done"},
+    ]
+    answers[4] = when("created", {"text": "Written."})
+    answers[5:5] = [when('"text":"Written."', {"text": "Written."})]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
+        end = await talk.turn("Delegate it")
+        assert (tmp_path / "deep.txt").read_text() == "deep\n"
+        (change,) = talk.all(ChangePrepared)
+        deepest = talk.all(SubagentStarted)[-1]
+        assert (change.subagent, deepest.depth) == (deepest.subagent_id, 3)
+        assert change.turn_id == end.turn_id
+        assert [each.report.files for each in talk.all(SubagentFinished)] == [("deep.txt",)] * 3
+        assert talk.all(ChangeApplied)[0].change_id == change.change_id
+        await talk.send(Rewind(change_ids=(change.change_id,)))
+        await talk.until(Rewound)
+    assert not (tmp_path / "deep.txt").exists()
+    requests = sum(each.event["type"] == "request_started" for each in talk.all(SubagentEvent))
+    assert end.usage.input_tokens == 10 * (requests + len(talk.all(RequestStarted)))
+
+
+async def test_an_approval_of_a_subagent_is_asked_through_the_parent(tmp_path: Path) -> None:
+    answers = [
+        call("subagent", task=DEEPEST),
+        when(DEEPEST, call("write", path="deep.txt", text="deep\n")),
+        when("created", {"text": "Written."}),
+        {"text": "done"},
+    ]
+    async with conversation(tmp_path, answers, mode="ask") as talk:
+        await talk.say("Write it")
+        asked = await talk.until(ApprovalAsked)
+        assert asked.call_id.startswith(talk.all(SubagentStarted)[0].subagent_id)
+        assert not (tmp_path / "deep.txt").exists()
+        await talk.send(AnswerApproval(approval_id=asked.approval_id, decision="once"))
+        await talk.until(TurnFinished)
+        assert talk.app.state(talk.id).approvals == {}
+        assert talk.app.state(talk.id).decided == {}
+    assert (tmp_path / "deep.txt").read_text() == "deep\n"
+
+
+TREE = [
+    call("subagent", task="level 1"),
+    when("level 1", call("subagent", task="level 2")),
+    when("level 2", call("subagent", task="level 3")),
+    when("level 3", run("sleep 600")),
+    when('"reason":"cancelled"', {"text": "It was stopped."}),
+    {"text": "done"},
+]
+
+
+@pytest.mark.promise("SUB-6")
+async def test_a_tree_three_deep_is_cancelled_as_a_whole(tmp_path: Path) -> None:
+    async with conversation(
+        tmp_path, TREE, mode="auto", settings='[commands]\nallow = ["sleep"]\nwithout_sandbox = true\n'
+    ) as talk:
+        await talk.say("Delegate it")
+        await talk.until(
+            SubagentEvent,
+            lambda each: each.event.get("tool") == "run" and each.event["type"] == "tool_started",
+        )
+        with anyio.fail_after(60):
+            await talk.send(Cancel())
+            end = await talk.until(TurnFinished)
+        assert talk.app.state(talk.id).subagents == {}
+    assert end.reason == "cancelled"
+    assert [each.report.reason for each in talk.all(SubagentFinished)] == ["cancelled"] * 3
+    assert end.usage.input_tokens == 10 * len(talk.requests)
+
+
+@pytest.mark.promise("SUB-6")
+async def test_one_subagent_is_cancelled_and_its_parent_goes_on(tmp_path: Path) -> None:
+    async with conversation(
+        tmp_path, TREE, mode="auto", settings='[commands]\nallow = ["sleep"]\nwithout_sandbox = true\n'
+    ) as talk:
+        await talk.say("Delegate it")
+        await talk.until(
+            SubagentEvent,
+            lambda each: each.event.get("tool") == "run" and each.event["type"] == "tool_started",
+        )
+        second = talk.all(SubagentStarted)[1].subagent_id
+        await talk.send(CancelSubagent(subagent_id=second))
+        end = await talk.until(TurnFinished)
+    assert [each.report.reason for each in talk.all(SubagentFinished)] == [
+        "cancelled",
+        "cancelled",
+        "answered",
+    ]
+    assert talk.all(SubagentFinished)[2].report.text == "It was stopped."
+    assert end.reason == "answered"
