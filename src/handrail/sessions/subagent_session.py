@@ -29,6 +29,7 @@ from handrail.protocol.events.subagents import (
 )
 from handrail.protocol.events.tools import BackgroundEnded, BackgroundStarted, ToolFinished, ToolStarted
 from handrail.protocol.values import NARROWER_MODES, Mode, to_dict, to_json
+from handrail.sessions.live_text import LiveText
 from handrail.sessions.session import Session
 from handrail.sessions.session_state import SessionState
 from handrail.sessions.transcript import SHOWN_EVENTS, AssistantEntry
@@ -44,6 +45,28 @@ def inner_event(event: SubagentEvent) -> Event:
     return EVENT.decode(to_json(event.event))
 
 
+class SubagentLive(LiveText):
+    """The streaming texts of a sub-agent: followers get a status line on the call that started it."""
+
+    def __init__(self, root: LiveText, shown_on: str) -> None:
+        super().__init__(root.stream)
+        self._root = root
+        self._shown_on = shown_on
+
+    def progress(self, message_id: str, status: str) -> None:
+        self._root.progress(self._shown_on, f"subagent {status}")
+
+    def receive(self, request_id: str, data: bytearray) -> None:
+        self._root.receive(request_id, data)
+
+    def unsaved(self) -> list[PartialText]:
+        return self._root.unsaved()
+
+    def settle(self, message_id: str) -> None:
+        super().settle(message_id)
+        self._root.settle(message_id)
+
+
 class SubagentSession(Session):
     """A session that appends to the one that it is part of, and sees of it what concerns the workspace.
 
@@ -55,7 +78,7 @@ class SubagentSession(Session):
         super().__init__(root.log, root.id)
         self.root = root
         self.started = started
-        self.live = root.live
+        self.live: LiveText = SubagentLive(root.live, self._top_call())
         self.seq = root.seq
         self.report = SubagentReport(reason="interrupted")
         """How it ended, and what it has done so far."""
@@ -86,6 +109,13 @@ class SubagentSession(Session):
         self.seq = self.root.seq
         self.root.followers.append(self._follow)
         return self
+
+    def _top_call(self) -> str:
+        """The call of the conversation itself under which it runs."""
+        call_id, parent = self.started.call_id, self.started.parent
+        while above := self.root.state.subagents.get(parent):
+            call_id, parent = above.call_id, above.parent
+        return call_id
 
     def close(self) -> None:
         self.root.followers.remove(self._follow)
@@ -221,9 +251,13 @@ class SubagentSession(Session):
             case ChangeApplied(change_id=change):
                 files = dict.fromkeys((*report.files, *self._files.pop(change, ())))
                 self.report = replace(report, files=tuple(files)[:MAX_FILES])
+            case ToolStarted(tool=tool, summary=summary) if tool != "run":
+                self.live.progress("", f"{tool} {summary}".strip())
             case RequestStarted(attempt=1):
+                self.live.progress("", f"asking {event.model}")
                 self.report = replace(report, steps=report.steps + 1)
-            case ToolStarted(tool="run"):
+            case ToolStarted(tool="run", summary=summary):
+                self.live.progress("", f"run {summary}")
                 self.report = replace(report, commands=report.commands + 1)
             case ToolFinished(status="refused"):
                 self.report = replace(report, refused=report.refused + 1)
