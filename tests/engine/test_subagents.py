@@ -1,6 +1,7 @@
 """Sub-agents in conversations: context, rights, budget, report, cancellation, resumption."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,14 @@ from typing import Any
 import anyio
 import pytest
 
-from handrail.protocol.commands import AnswerApproval, Cancel, CancelSubagent, Rewind, SetMode
+from handrail.protocol.commands import AnswerApproval, AnswerQuestion, Cancel, CancelSubagent, Rewind, SetMode
 from handrail.protocol.events import (
     ApprovalAsked,
     ChangeApplied,
     ChangePrepared,
+    QuestionAsked,
     Rewound,
+    RunStarted,
     SubagentEvent,
     SubagentFinished,
     SubagentStarted,
@@ -23,6 +26,7 @@ from handrail.protocol.events import (
 from handrail.protocol.events.requests import RequestStarted
 from tests.engine.conversation import call, conversation, eventually, run, words
 from tests.engine.killed_subagent import last_session
+from tests.pipelines.agents import EXAMPLES
 
 pytestmark = pytest.mark.anyio
 
@@ -260,8 +264,8 @@ async def test_a_tree_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: P
         process.kill()
     async with conversation(tmp_path, [], session=last_session(tmp_path)) as talk:
         end = await talk.until(TurnFinished)
+        assert not talk.app.state(talk.id).cost_known  # of the interrupted request
     assert end.reason == "interrupted"
-    assert end.cost_usd is None  # nobody knows what the interrupted request has cost
     names = [each.subagent_id for each in talk.all(SubagentStarted)]
     assert [each.report.reason for each in talk.all(SubagentFinished)] == ["interrupted"] * 3
     assert len(talk.all(ChangePrepared)) == 1
@@ -303,3 +307,81 @@ async def test_a_subagent_that_waits_for_approval_still_waits_after_a_restart(tm
     assert len(again.all(ApprovalAsked)) == 1
     assert (tmp_path / "deep.txt").read_text() == "deep\n"
     assert len(again.requests) == 2  # the sub-agent's answer was not asked for again
+
+
+@pytest.mark.promise("SUB-8")
+async def test_agents_in_folders_are_called_by_name_and_keep_to_their_mode_and_tools(tmp_path: Path) -> None:
+    copied(tmp_path)
+    answers = [
+        call("subagent", agent="nobody", task="look"),
+        call("subagent", agent="review", task="look"),
+        {"text": "done"},
+        when("look", call("write", path="a.txt", text="x")),
+        when("There is no tool write", run("touch a.txt")),
+        when("mode_forbids", {"text": "Line 1 is wrong."}),
+    ]
+    async with conversation(tmp_path, answers, mode="edit", trust=True) as talk:
+        await talk.turn("Let it be reviewed")
+        assert "review: Looks for" in next(
+            each.description for each in talk.requests[0].tools if each.name == "subagent"
+        )
+        unknown, called = talk.all(ToolFinished)
+        assert unknown.error
+        assert json.loads(called.content)["text"] == "Line 1 is wrong."
+        assert talk.all(SubagentFinished)[0].report.refused == 2
+        assert "Assume that it is wrong" in words(talk.requests[2])
+    async with conversation(tmp_path, answers[3:], mode="edit", trust=True) as direct:
+        await direct.turn("@review look")
+    assert [each.status for each in direct.all(ToolFinished)] == ["refused", "refused"]
+    assert not (tmp_path / "a.txt").exists()
+
+
+@pytest.mark.promise("SUB-8")
+async def test_a_pause_of_an_agent_is_a_question_to_the_user(tmp_path: Path) -> None:
+    copied(tmp_path)
+    definition = tmp_path / "agents" / "implement" / "agent.toml"
+    definition.write_text(definition.read_text() + PAUSE)
+    answers = [
+        call("subagent", agent="implement", task="change it"),
+        {"text": "done"},
+        when("change it", {"text": "I would do this."}),
+        when("The user was asked", {"text": "Done as agreed."}),
+    ]
+    async with conversation(tmp_path, answers, mode="edit", trust=True) as talk:
+        await talk.say("Let it be done")
+        asked = await talk.until(QuestionAsked)
+        assert "Is this right?" in asked.question
+        await talk.send(AnswerQuestion(question_id=asked.question_id, answer="1"))
+        await talk.until(TurnFinished)
+    (finished,) = talk.all(SubagentFinished)
+    assert finished.report.reason == "answered"
+    assert "Done as agreed." in finished.report.text
+
+
+@pytest.mark.parametrize("slug", ["planner", "implement", "review", "test"])
+async def test_the_example_agents_are_valid_and_run(tmp_path: Path, slug: str) -> None:
+    copied(tmp_path)
+    async with conversation(tmp_path, [{"text": "I see."}], mode="edit", trust=True) as talk:
+        end = await talk.turn(f"@{slug} do it")
+        (started,) = talk.all(RunStarted)
+    assert (end.reason, started.pipeline) == ("answered", slug)
+    known = [tool.name for tool in talk.requests[0].tools]
+    assert [name for name in started.tools if name not in known] == []
+
+
+PAUSE = """
+[[stages]]
+name = "finish"
+kind = "work"
+prompt = "prompts/work.md"
+takes = ["work"]
+
+[[pauses]]
+after = "work"
+text = "Is this right?"
+"""
+
+
+def copied(workspace: Path) -> None:
+    for slug in ("planner", "implement", "review", "test"):
+        shutil.copytree(EXAMPLES / "agents" / slug, workspace / "agents" / slug)

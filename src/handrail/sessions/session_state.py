@@ -112,6 +112,8 @@ class OpenSubagent(Struct):
     depth: int
     seq: int
     """Of its start."""
+    task: str = ""
+    """Its first words."""
     interrupted: bool = False
 
 
@@ -185,6 +187,10 @@ class SessionState(Struct):
     @property
     def paused(self) -> RunState | None:
         return self.runs.paused
+
+    @property
+    def running_subagents(self) -> dict[str, OpenSubagent]:
+        return {name: one for name, one in self.subagents.items() if not one.interrupted}
 
     @property
     def allowed_mode(self) -> Mode:
@@ -354,8 +360,9 @@ class SessionState(Struct):
             case SubagentStarted() as event:
                 before = self.subagents.pop(event.subagent_id, None)
                 seq = before.seq if before else recorded.seq
+                task = first_line(event.task)
                 self.subagents[event.subagent_id] = OpenSubagent(
-                    event.call_id, event.parent, event.depth, seq
+                    event.call_id, event.parent, event.depth, seq, task
                 )
             case SubagentFinished(subagent_id=ended, report=report):
                 known = self.subagents.pop(ended, None)

@@ -57,12 +57,6 @@ async def send_command(call: Call, body: Command) -> Accepted:
     return await accept(call, body)
 
 
-async def cancel_subagent(call: Call) -> Accepted:
-    """Stop one sub-agent and those below it; the turn goes on with its report."""
-    await call.app.send(call.session, commands.CancelSubagent(subagent_id=call.text("subagent")))
-    return Accepted()
-
-
 async def cancel(call: Call) -> Accepted:
     """Stop the running turn; what was done stays done."""
     return await accept(call, Cancel())
