@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from handrail.models.model import Capabilities
@@ -379,6 +379,7 @@ LINES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), m
     LINES,
     st.lists(st.tuples(LINES, st.lists(LINES, max_size=3), LINES), min_size=1, max_size=5),
 )
+@example(objective="", steps=[("", ["a,b", "c"], "")])
 def test_a_plan_that_is_shown_and_handed_back_unchanged_is_the_same(
     objective: str, steps: list[tuple[str, list[str], str]]
 ) -> None:

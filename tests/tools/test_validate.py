@@ -24,16 +24,17 @@ async def test_the_model_gets_the_problems_that_the_shell_commands_show(tmp_path
     here(tmp_path, "---\nname: notes\n---\nx")
     own(find_places(os.environ), name="fine")
     (tmp_path / "flow.md").write_text(PAGE)
+    (tmp_path / "chart.mmd").write_text("flowchart TD\nA --> B")
     answers = [
         call("validate", what="config"),
         call("validate", what="agents"),
         call("validate", what="skills"),
         call("validate", what="skills", name="fine"),
-        call("validate", what="mermaid", path="flow.md"),
-        call("validate", what="mermaid", text="flowchart TD\nA --> B"),
-        call("validate", what="mermaid", path="/etc/passwd"),
+        call("validate", what="mermaid", name="flow.md"),
+        call("validate", what="mermaid", name="chart.mmd"),
+        call("validate", what="mermaid", name="/etc/passwd"),
         call("validate", what="skills", name="nobody"),
-        call("validate", what="config", path="flow.md"),
+        call("validate", what="mermaid"),
         {"text": "done"},
     ]
     async with conversation(tmp_path, answers, mode="explore", answerable=False) as talk:
@@ -41,7 +42,7 @@ async def test_the_model_gets_the_problems_that_the_shell_commands_show(tmp_path
         (tmp_path / WORKSPACE_SETTINGS).write_text("[limits]\nstep = 3\n")
         await talk.turn("Fix what is wrong with the skills")
     ends = talk.all(ToolFinished)
-    config, agents, skills, fine, page, chart, outside, nobody, misplaced = ends
+    config, agents, skills, fine, page, chart, outside, nobody, no_file = ends
     shell = {what: run(what, "validate", cwd=tmp_path).stdout for what in ("config", "agents", "skills")}
     assert config.content.strip() == shell["config"].strip()
     assert "config.toml:2: unknown key 'limits.step'" in config.content
@@ -50,7 +51,7 @@ async def test_the_model_gets_the_problems_that_the_shell_commands_show(tmp_path
     assert "SKILL.md:1: `description` is missing" in skills.content
     assert page.content == "line 6: an arrow such as --> is expected at ' -> C'"
     assert [each.content for each in (fine, chart)] == ["Nothing wrong."] * 2
-    assert [each.status for each in (outside, nobody, misplaced)] == ["refused"] * 3
+    assert [each.status for each in (outside, nobody, no_file)] == ["refused"] * 3
 
 
 @pytest.mark.parametrize(

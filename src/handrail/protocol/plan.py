@@ -60,9 +60,10 @@ def plan_as_text(plan: Plan) -> str:
     lines = [f"{OBJECTIVE} {plan.objective}", ""]
     for number, step in enumerate(plan.steps, start=1):
         lines.append(f"{number}. {step.description}")
-        plain = [path for path in step.files if "," not in path]
-        lines += [f"   {FILES} {', '.join(plain)}"] if plain else []
-        lines += [f"   {FILE} {path}" for path in step.files if "," in path]
+        if any("," in path for path in step.files):
+            lines += [f"   {FILE} {path}" for path in step.files]
+        elif step.files:
+            lines.append(f"   {FILES} {', '.join(step.files)}")
         lines += [f"   {CHECK} {step.check}"] if step.check else []
     return "\n".join(lines)
 

@@ -14,21 +14,18 @@ Checked = Literal["config", "agents", "skills", "mermaid"]
 Checker = Callable[[str], list[str]]
 """Problems, each with its line, in what the name means; of mermaid, in the text itself. Wired by `app`."""
 MAX_PROBLEMS, MAX_BYTES = 20, 1_000_000
-MISPLACED = "`path` and `text` are for mermaid; the others take a `name`, or nothing."
+NO_FILE = "Mermaid takes the path of a file as its `name`: a Markdown file, or one with a flowchart alone."
 
 
 class ValidateArguments(Value):
     what: Checked
     name: str = ""
-    path: str = ""
-    text: str = ""
+    """Of an agent or a skill; of mermaid, the path of the file."""
 
 
 class Validate(Tool[ValidateArguments]):
     name = "validate"
-    description = (
-        "Check settings, agents or skills (one by `name`), or mermaid: `text` of a flowchart, or a `path`."
-    )
+    description = "Check settings, agents, skills, or the mermaid in a file; `name`: which one."
     action = "look"
     arguments = ValidateArguments
 
@@ -36,19 +33,17 @@ class Validate(Tool[ValidateArguments]):
         self._checkers = checkers
 
     def target(self, arguments: ValidateArguments) -> CallTarget:
-        return CallTarget(path=arguments.path or None)
+        return CallTarget(path=(arguments.what == "mermaid" and arguments.name) or None)
 
     def summary(self, arguments: ValidateArguments, work: CallContext) -> str:
-        return f"{arguments.what} {arguments.name or arguments.path}".rstrip()
+        return f"{arguments.what} {arguments.name}".rstrip()
 
     async def run(self, arguments: ValidateArguments, work: CallContext) -> Outcome:
         subject = arguments.name
         if arguments.what == "mermaid":
-            subject = arguments.text
-            if work.place:
-                subject = read_file(work.place.absolute, MAX_BYTES).decode(errors="replace")
-        elif arguments.path or arguments.text:
-            raise tool_refused(self.name, "invalid_arguments", MISPLACED)
+            if work.place is None:
+                raise tool_refused(self.name, "invalid_arguments", NO_FILE)
+            subject = read_file(work.place.absolute, MAX_BYTES).decode(errors="replace")
         try:
             found = await to_thread.run_sync(self._checkers[arguments.what], subject)
         except HandrailError as problem:
