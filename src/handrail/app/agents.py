@@ -12,8 +12,8 @@ from handrail.config.places import find_places
 from handrail.engine.pipeline import Stage
 from handrail.models.model import Request
 from handrail.pipelines.agent_definition import Agent
-from handrail.pipelines.agent_folder import AGENTS_FOLDER, FoundAgent, slug_problem, starter_files
-from handrail.pipelines.load import AgentFolders, Trust
+from handrail.pipelines.agent_folder import FoundAgent, slug_problem, starter_files
+from handrail.pipelines.load import AGENTS_FOLDER, AgentFolders, Trust
 from handrail.protocol.errors import ConfigProblem, UsageProblem
 from handrail.sessions.past_runs import PastRun, past_runs
 

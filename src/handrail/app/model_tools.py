@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from handrail.config.layers import check_settings
 from handrail.config.skills import SkillFolders
-from handrail.protocol.errors import ConfigProblem
+from handrail.protocol.errors import ConfigProblem, UsageProblem
 from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.tools.subagent import RunSubagent
 from handrail.tools.toolbox import Toolbox
 from handrail.workspace.intents_file import IntentFile
 
@@ -46,6 +48,14 @@ def build_toolbox(app: "App", sandbox: Sandbox, intents: IntentFile, environ: Ma
                 found.append(str(problem))
         return found
 
+    def usable_agents() -> list[tuple[str, str]]:
+        found = list[tuple[str, str]]()
+        for slug in app.agents.names():
+            with suppress(ConfigProblem, UsageProblem):  # `handrail agents` tells of those
+                if app.agents.pipeline(slug) and (each := app.agents.find(slug)):
+                    found.append((slug, app.agents.load(each).definition.description))
+        return found
+
     return Toolbox(
         sandbox,
         intents,
@@ -58,6 +68,9 @@ def build_toolbox(app: "App", sandbox: Sandbox, intents: IntentFile, environ: Ma
             "skills": skill_problems,
             "mermaid": mermaid_problems,
         },
+        subagent=RunSubagent(lambda: app.turn_factory.subagents, usable_agents)
+        if settings.limits.subagents
+        else None,
     )
 
 

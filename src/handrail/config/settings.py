@@ -145,6 +145,10 @@ class LimitSettings(Value):
     turn_tokens: Count = 2_000_000
     """Tokens of one turn, in and out."""
     turn_seconds: Seconds = 3600.0
+    subagents: Annotated[int, Meta(ge=0, le=100)] = 20
+    """Sub-agents of one turn, at all depths together; 0: none."""
+    subagent_depth: Annotated[int, Meta(ge=1, le=5)] = 3
+    """How deep sub-agents can start sub-agents of their own."""
 
 
 class RetrySettings(Value):

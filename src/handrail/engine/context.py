@@ -29,6 +29,7 @@ from handrail.workspace.intents_file import IntentFile
 
 if TYPE_CHECKING:
     from handrail.tasks.task_list import TaskList
+    from handrail.tools.gate.approval import Asker
     from handrail.tools.gate.facts import ToolLookup
     from handrail.tools.gate.gate import Gate
     from handrail.tools.gate.hooks import Hooks
@@ -71,6 +72,7 @@ class TurnContext(Struct, kw_only=True, eq=False):
     limits: Limits
     deadlines: Deadlines
     commits_changes: bool  # each change set becomes a git commit
+    asker: "Asker"
     scope: CancelScope  # cancelled when the user cancels the turn
 
     began: float = field(default_factory=time.monotonic)  # when this process took up the turn
@@ -93,5 +95,14 @@ class TurnContext(Struct, kw_only=True, eq=False):
     @property
     def limit_reached(self) -> str:
         """Which limit of the turn is reached, for the user; empty when none is."""
-        worked = time.monotonic() - self.began - (self.turn.waited - self.waited_before)
-        return exceeded(self.turn, self.session.state.run, self.limits, worked)
+        return exceeded(self.turn, self.session.state.run, self.limits, self.worked)
+
+    @property
+    def worked(self) -> float:
+        """Seconds of the turn in this process, without waiting for the user."""
+        return time.monotonic() - self.began - (self.turn.waited - self.waited_before)
+
+    @property
+    def toolbox_names(self) -> list[str]:
+        """The tools that the mode offers."""
+        return self.tools.names(self.session.state.allowed_mode)

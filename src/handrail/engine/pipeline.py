@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from handrail.engine.limits import NO_BUDGET, Budget
 from handrail.protocol.errors import GiveUp, HandrailError, UsageProblem
 from handrail.protocol.events.runs import StageKind
-from handrail.protocol.values import ChecklistItem, Effort, TaskFilter, Todo
+from handrail.protocol.values import ChecklistItem, Effort, Mode, TaskFilter, Todo
 from handrail.sessions.projections import PlanState
 from handrail.workspace.files import Workspace
 
@@ -125,6 +125,8 @@ class Pipeline(NamedTuple):
     skips: str = ""  # the name of a function that returns the stages that a message does not need
     again: Rounds | None = None
     tells: str = ""  # names a function: what later turns are told, in place of a summary
+    mode: Mode | None = None  # its runs are allowed no more than this mode allows
+    tools: tuple[str, ...] = ()  # the only tools of its runs; empty: all
 
     def conversational(self, skips: Collection[str] = ()) -> bool:
         """Whether all stages that are not skipped are part of the session's conversation."""

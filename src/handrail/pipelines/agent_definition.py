@@ -71,8 +71,10 @@ def define_agent(files: AgentFiles) -> Agent:
     try:
         definition = convert(files.toml.data, AgentFile)
     except ValidationError:
-        known = {key for section in SECTIONS for key in section.__struct_fields__}
-        problems.add_all(problems_in(files.toml.data, AgentFile), known=sorted(known))
+        every = {key for section in SECTIONS for key in section.__struct_fields__}
+        for each in problems_in(files.toml.data, AgentFile):
+            of_stage = each.path[:1] == ("stages",) and len(each.path) == 3
+            problems.add_all([each], known=sorted(StageEntry.__struct_fields__ if of_stage else every))
         raise ConfigProblem("\n".join(problems.found)) from None
     made = [_stage(at, entry, files, problems) for at, entry in enumerate(definition.stages)]
     check_agreement(definition, [each.stage for each in made], problems)
@@ -189,6 +191,8 @@ def _pipeline(files: AgentFiles, definition: AgentFile, made: Iterable[BuiltStag
             words,
         ),
         files.sha256,
+        mode=definition.mode,
+        tools=definition.tools,
     )
 
 

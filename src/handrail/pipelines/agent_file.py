@@ -13,7 +13,7 @@ from handrail.config.toml_file import TomlFile
 from handrail.engine.pipeline import Output, Outputs
 from handrail.models.providers import SCRIPTED
 from handrail.protocol.problems import Problem, WrongField
-from handrail.protocol.values import Effort, Value
+from handrail.protocol.values import Effort, Mode, Value
 
 
 class ReferenceMark(NamedTuple):
@@ -221,6 +221,8 @@ class AgentFile(Value, kw_only=True):
     name: Line
     description: Line
     needs: tuple[Literal["workspace"], ...] = ("workspace",)  # sources that are switched on for the agent
+    mode: Mode | None = None  # the agent is allowed no more than this mode allows
+    tools: Annotated[tuple[Name, ...], Meta(max_length=40)] = ()  # the only tools it can use; empty: all
     budget: RunBudget
     result: ResultEntry = ResultEntry()
     stages: Annotated[tuple[StageEntry, ...], Meta(min_length=1, max_length=30)]

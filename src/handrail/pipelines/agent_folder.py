@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from handrail.config.toml_file import TomlFile, parse_toml, read_bytes
 from handrail.protocol.errors import ConfigProblem
 
-AGENTS_FOLDER, AGENT_FILE = "agents", "agent.toml"
+AGENT_FILE = "agent.toml"
 SLUG = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 MAX_SLUG = 40
 RESERVED_NAMES = frozenset({"agent", "auto", "build", "chat", "follow", "init", "kept", "plan", "tasks"})

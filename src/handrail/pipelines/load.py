@@ -84,6 +84,7 @@ def with_settings(catalogue: Catalogue, settings: Settings) -> Catalogue:
 
 Trust = Literal["own", "trusted", "untrusted", "changed"]
 WhyUnreachable = Callable[[str], str]  # why a model, named in full, cannot be used; empty where it can
+AGENTS_FOLDER = "agents"
 MAX_AGENTS = 200  # agents of one folder
 MAX_ENTRIES = 5_000
 UNTRUSTED = (
@@ -153,6 +154,8 @@ class AgentFolders:
             yield from (FoundAgent(name, folder / name, where) for name in agents[:MAX_AGENTS])
 
     def names(self) -> list[str]:
+        if not any(folder.is_dir() for _, folder in self._folders()):
+            return []
         return [found.slug for found in self.all() if self.find(found.slug)]
 
     def load(self, found: "FoundAgent") -> "Agent":
@@ -190,7 +193,5 @@ class AgentFolders:
         return dict(self._folders())[where]
 
     def _folders(self) -> tuple[tuple[Literal["yours", "workspace"], Path], ...]:
-        from handrail.pipelines.agent_folder import AGENTS_FOLDER
-
         own, shared = self._places.settings.parent / AGENTS_FOLDER, self._workspace / AGENTS_FOLDER
         return ("yours", own), ("workspace", shared)

@@ -68,6 +68,12 @@ class Cancel(Tagged, tag="cancel"):
     withdraw: tuple[str, ...] = ()
 
 
+class CancelSubagent(Tagged, tag="cancel_subagent"):
+    """Stop one sub-agent and those below it; the turn goes on with its report."""
+
+    subagent_id: str
+
+
 class AnswerApproval(Tagged, tag="answer_approval"):
     """The user's decision on one call; `always` covers the same call until the session ends.
 
@@ -212,7 +218,16 @@ class StopBackground(Tagged, tag="stop_background"):
     background_id: str
 
 
-TurnCommand = SendMessage | Cancel | AnswerApproval | AnswerQuestion | RunCommand | RunAll | StopBackground
+TurnCommand = (
+    SendMessage
+    | Cancel
+    | CancelSubagent
+    | AnswerApproval
+    | AnswerQuestion
+    | RunCommand
+    | RunAll
+    | StopBackground
+)
 ListCommand = Rename | SetStatus | ChangeLabels | Delete | Restore
 SessionCommand = SetMode | SetModel | SetRoute | SelectIntent | ListCommand | CompleteTodo
 PlanCommand = SetPlan | ApprovePlan | SetAutoContinue

@@ -9,6 +9,15 @@ from msgspec.json import decode, encode
 from msgspec.structs import astuple
 
 Mode = Literal["explore", "plan", "ask", "edit", "auto", "sandbox"]
+NARROWER_MODES: dict[Mode, tuple[Mode, ...]] = {
+    "explore": ("explore",),
+    "plan": ("explore", "plan"),
+    "ask": ("explore", "plan", "ask"),
+    "edit": ("explore", "plan", "ask", "edit"),
+    "auto": ("explore", "plan", "ask", "edit", "auto"),
+    "sandbox": ("explore", "plan", "ask", "edit", "sandbox"),
+}
+"""{mode: those that allow nothing which it does not}"""
 Role = Literal["main", "fast", "audit", "image"]
 Effort = Literal["low", "medium", "high"]
 StructuredWay = Literal["schema", "json", "prompt"]

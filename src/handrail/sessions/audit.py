@@ -17,10 +17,12 @@ from handrail.protocol.events.requests import (
     SideAnswered,
     SideAsked,
 )
+from handrail.protocol.events.subagents import SubagentEvent
 from handrail.protocol.events.tools import ToolFinished
 from handrail.protocol.ids import session_stream
 from handrail.protocol.values import StructuredAnswer, Usage
 from handrail.sessions.export_import import events_of
+from handrail.sessions.subagent_session import inner_event
 from handrail.storage.event_log import Log
 
 
@@ -77,7 +79,13 @@ def audit_session(log: Log, session_id: str) -> list[AuditedRequest]:
     """All requests of a session, oldest first."""
     audit = _Audit()
     for _, one in events_of(log, session_stream(session_id)):
-        audit.apply(one)
+        match one.event:
+            case SubagentEvent(event={"type": "turn_started"}):
+                pass  # its turns are not the session's
+            case SubagentEvent() as event:
+                audit.apply(one._replace(event=inner_event(event)))
+            case _:
+                audit.apply(one)
     stored = {"", *log.contents.sizes()}
     for request in audit.found:
         request.pruned += ["request"] if request.body not in stored else []

@@ -28,12 +28,14 @@ from handrail.protocol.events.requests import (
 )
 from handrail.protocol.events.runs import StageCompleted
 from handrail.protocol.events.session import SessionCopied, SessionStarted
+from handrail.protocol.events.subagents import SubagentEvent
 from handrail.protocol.events.tools import ToolFinished
 from handrail.protocol.ids import new_id, session_stream
 from handrail.protocol.upcast import VERSION, dump_event, is_storable, load_event
 from handrail.protocol.values import to_json
 from handrail.sessions.session import Session, event_from_row, label_of
 from handrail.sessions.session_state import SessionState
+from handrail.sessions.subagent_session import inner_event
 from handrail.storage.event_log import Log, NewRow, Row, first_hash, row_hash
 from handrail.storage.request_bytes import chain_hashes
 
@@ -208,6 +210,8 @@ def _blobs(one: Recorded) -> list[str]:
             | SideAnswered(raw=sha256)
         ):
             return [sha256] if sha256 else []
+        case SubagentEvent() as event:
+            return _blobs(one._replace(event=inner_event(event)))
         case ToolFinished(output=sha256, images=images):
             return [*([sha256] if sha256 else []), *(image.sha256 for image in images)]
         case StageCompleted(blob=sha256) if sha256:

@@ -109,10 +109,11 @@ class FilesSeen(Struct):
             case ChangeApplied():
                 if prepared := self.prepared.pop(event.change_id, None):
                     for file in prepared.files:
-                        self._changed(file, prepared.by, turn)
+                        self._changed(file, prepared.by, turn, made=not prepared.subagent)
                     self._forget()
 
-    def _changed(self, file: FileChange, by: ChangedBy, turn: int) -> None:
+    def _changed(self, file: FileChange, by: ChangedBy, turn: int, *, made: bool) -> None:
+        """`made`: if an agent did it, it is the one whose context this is."""
         hashes = file.old_sha256, file.new_sha256
         if not file.ignored:
             self._note(Operation(turn, file.op, file.path, *hashes, by, file.destination))
@@ -120,7 +121,7 @@ class FilesSeen(Struct):
         self.changed[file.path] = "" if file.destination else file.new_sha256
         if file.destination:
             self.changed[file.destination] = file.new_sha256
-        if by == "agent":
+        if by == "agent" and made:
             self._made(file, turn)
         elif known := self.files.get(file.path):
             # The model has not seen what others change, the user by a rewind included.

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from handrail.protocol.events import Answered, BackgroundEnded, Delta, Event, ToolFinished
+from handrail.protocol.events import Answered, BackgroundEnded, Delta, Event, SubagentEvent, ToolFinished
 from handrail.storage.event_log import RAW, Log, PartialText
 
 PROGRESS = "progress"
@@ -110,9 +110,17 @@ class LiveText:
 def forget_offset(offsets: dict[tuple[str, str], int], event: Event) -> None:
     """Drop a follower's offset of a text that has become an event; a later text may reuse the id."""
     match event:
+        case SubagentEvent(event={"type": "answered", "message_id": str() as ended}):
+            _forget(offsets, ended)
+        case SubagentEvent(event={"type": "tool_finished", "call_id": str() as ended}):
+            _forget(offsets, ended)
         case Answered(message_id=ended) | ToolFinished(call_id=ended) | BackgroundEnded(background_id=ended):
-            for kind in KINDS:
-                offsets.pop((ended, kind), None)
+            _forget(offsets, ended)
+
+
+def _forget(offsets: dict[tuple[str, str], int], ended: str) -> None:
+    for kind in KINDS:
+        offsets.pop((ended, kind), None)
 
 
 def stored_text(log: Log, stream: str, message_id: str, kind: str) -> str:

@@ -27,8 +27,9 @@ from handrail.protocol.events.runs import (
     StageStarted,
 )
 from handrail.protocol.events.session import SessionCopied
+from handrail.protocol.events.subagents import SubagentEvent
 from handrail.protocol.events.tools import BatchStarted, CallStatus, HookSpoke, ToolFinished, ToolStarted
-from handrail.protocol.values import ChecklistItem, ToolKind, Usage
+from handrail.protocol.values import ChecklistItem, Mode, ToolKind, Usage
 from handrail.sessions.projections import RouteState
 
 MAX_SUMMARIES = 5
@@ -92,6 +93,8 @@ class RunState(Struct):
     conversational: bool = False
     reads_only: bool = False
     skips: tuple[str, ...] = ()
+    mode: Mode | None = None
+    tools: tuple[str, ...] = ()
     continues: bool = False
     rounds: int = 1
     """How often the stages that run once per step were started."""
@@ -198,6 +201,11 @@ class RunState(Struct):
                 before = self.of_stage(name)
                 known = before.known and usd is not None
                 self.spent[name] = Spending(before.tokens + tokens, before.usd + (usd or 0.0), known)
+            case SubagentEvent(usage=usage, cost_usd=usd):
+                name = self.open.stage if self.open else ""
+                before, tokens = self.of_stage(name), usage.input_tokens + usage.output_tokens
+                known = before.known and usd is not None
+                self.spent[name] = Spending(before.tokens + tokens, before.usd + (usd or 0.0), known)
 
     def _apply_call(self, event: Event, seq: int) -> None:
         if self.open is None or self.open.kind != "code":
@@ -264,6 +272,8 @@ class Runs(Struct):
                     conversational=event.conversational,
                     reads_only=event.reads_only,
                     skips=event.skips,
+                    mode=event.mode,
+                    tools=event.tools,
                     continues=event.continues,
                     kept=event.kept,
                 )

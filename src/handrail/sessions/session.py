@@ -1,6 +1,6 @@
 """The session handle: load a session, append to it while holding it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -78,6 +78,8 @@ class Session:
         self.seq = 0
         self.state = SessionState()
         self.watchers: list[Callable[[], None]] = []
+        self.followers: list[Callable[[Recorded], None]] = []
+        """Get each event when it is folded."""
         self.live = LiveText(self.stream)
         self._transcript: list[TranscriptEntry] | None = []
         """None: not loaded yet."""
@@ -100,14 +102,16 @@ class Session:
     def transcript(self) -> list[TranscriptEntry]:
         """What the model sees since the last compaction; loaded on first use."""
         if self._transcript is None:
-            cut = self.state.cut.upto
-            rows = self.log.read(self.stream, after=cut, limit=self.seq - cut)
             self._transcript = []
-            for row in rows:
-                hidden = any(rewind.hides(row.seq) for rewind in self.state.rewinds)
-                if row.type in SHOWN_EVENTS and not hidden:
-                    update_transcript(self._transcript, event_from_row(row))
+            for one in self._shown_events(self.state.cut.upto):
+                if not any(rewind.hides(one.seq) for rewind in self.state.rewinds):
+                    update_transcript(self._transcript, one)
         return self._transcript
+
+    def _shown_events(self, after: int) -> Iterator[Recorded]:
+        """Events of the transcript after a sequence number."""
+        rows = self.log.read(self.stream, after=after, limit=self.seq - after)
+        return (event_from_row(row) for row in rows if row.type in SHOWN_EVENTS)
 
     def refresh(self) -> list[Recorded]:
         """Fold what any process has appended since."""
@@ -231,6 +235,8 @@ class Session:
                 self._transcript = None
             elif self._transcript is not None:
                 update_transcript(self._transcript, one)
+            for follow in list(self.followers):
+                follow(one)
         if any(isinstance(one.event, Rewound | Redone) for one in new):
             # The state does not keep earlier runs: compute them again from the log.
             events = [event_from_row(row) for row in self.log.read(self.stream, limit=self.seq)]

@@ -1,5 +1,7 @@
 """State of a session: a fold of its events whose size does not grow with the session."""
 
+from collections.abc import Callable
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -38,8 +40,18 @@ from handrail.protocol.events.session import (
     TodoCompleted,
     TodosChanged,
 )
+from handrail.protocol.events.subagents import SubagentEvent, SubagentFinished, SubagentStarted
 from handrail.protocol.events.tools import SessionHooked, ToolFinished
-from handrail.protocol.values import CompactionSummary, Mode, Role, SessionStatus, Todo, Usage
+from handrail.protocol.values import (
+    NARROWER_MODES,
+    PLAN_ROUTE,
+    CompactionSummary,
+    Mode,
+    Role,
+    SessionStatus,
+    Todo,
+    Usage,
+)
 from handrail.sessions.files_seen import FilesSeen
 from handrail.sessions.projections import (
     BackgroundState,
@@ -53,12 +65,13 @@ from handrail.sessions.projections import (
 from handrail.sessions.run_state import Runs, RunState
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 21
+SNAPSHOT_VERSION = 22
 """Incremented when the fold or its fields change; older snapshots are then discarded."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
 UNDOABLE_CUTS = 5
 MAPPED_FILES = 1_000
+MAX_INTERRUPTED = 20
 
 
 class CompactionCut(Struct):
@@ -91,6 +104,17 @@ class RedoableRewind(Struct):
 class UserDecision(Struct):
     asked: ApprovalAsked
     answer: ApprovalAnswered
+
+
+class OpenSubagent(Struct):
+    call_id: str
+    parent: str
+    depth: int
+    seq: int
+    """Of its start."""
+    task: str = ""
+    """Its first words."""
+    interrupted: bool = False
 
 
 class SessionState(Struct):
@@ -151,6 +175,8 @@ class SessionState(Struct):
     runs: Runs = field(default_factory=Runs)
     routes: RouteState = field(default_factory=RouteState)
     """After a rewind, `Session` restores this and `runs` (`RewindableRuns`)."""
+    subagents: dict[str, OpenSubagent] = {}
+    """Those that run, and those that were interrupted and can go on."""
     files_before: FilesSeen | None = None
     """What the model had seen at the start of a turn with attempts; each attempt starts from it."""
 
@@ -161,6 +187,18 @@ class SessionState(Struct):
     @property
     def paused(self) -> RunState | None:
         return self.runs.paused
+
+    @property
+    def running_subagents(self) -> dict[str, OpenSubagent]:
+        return {name: one for name, one in self.subagents.items() if not one.interrupted}
+
+    @property
+    def allowed_mode(self) -> Mode:
+        """The mode by which calls are decided: the session's, or the run's where that is narrower."""
+        run = self.run
+        if run and run.pipeline == PLAN_ROUTE:
+            return "plan"  # a plan is made without changes, also if the user changes the mode meanwhile
+        return run.mode if run and run.mode in NARROWER_MODES[self.mode] else self.mode
 
     @property
     def stage_id(self) -> str:
@@ -190,6 +228,7 @@ class SessionState(Struct):
         self._apply_settings(recorded)
         self._apply_context(recorded)
         self._apply_rewind(recorded)
+        self._apply_subagents(recorded)
 
     def _apply_turn(self, recorded: Recorded) -> None:
         match recorded.event:
@@ -229,7 +268,7 @@ class SessionState(Struct):
                 self.approvals, self.questions, self.decided, self.told = {}, {}, {}, {}
             case ToolFinished() as event:
                 self.files.record_seen(event.files, self.turns)
-            case Answered() | RequestFailed() | SideAnswered() as event:
+            case Answered() | RequestFailed() | SideAnswered() | SubagentEvent() as event:
                 self.usage = self.usage + event.usage
                 self.cost_usd += event.cost_usd or 0.0
                 self.cost_known = self.cost_known and event.cost_usd is not None
@@ -304,6 +343,38 @@ class SessionState(Struct):
                 self.told.pop(call_id, None)
                 self.approvals = {key: one for key, one in self.approvals.items() if one.call_id != call_id}
                 self.questions = {key: one for key, one in self.questions.items() if one.call_id != call_id}
+            case SubagentFinished(subagent_id=ended):
+                self._forget_questions(lambda call_id: call_id.startswith(f"{ended}."))
+            case SubagentEvent(subagent_id=who, event={"type": "tool_finished", "call_id": str() as call}):
+                self._forget_questions(lambda call_id: call_id == f"{who}.{call}")
+
+    def _forget_questions(self, of_call: Callable[[str], bool]) -> None:
+        """Forget questions of ended calls of sub-agents: no decision outlives its call."""
+        self.decided = {call_id: one for call_id, one in self.decided.items() if not of_call(call_id)}
+        self.told = {call_id: one for call_id, one in self.told.items() if not of_call(call_id)}
+        self.approvals = {key: one for key, one in self.approvals.items() if not of_call(one.call_id)}
+        self.questions = {key: one for key, one in self.questions.items() if not of_call(one.call_id)}
+
+    def _apply_subagents(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case SubagentStarted() as event:
+                before = self.subagents.pop(event.subagent_id, None)
+                seq = before.seq if before else recorded.seq
+                task = first_line(event.task)
+                self.subagents[event.subagent_id] = OpenSubagent(
+                    event.call_id, event.parent, event.depth, seq, task
+                )
+            case SubagentFinished(subagent_id=ended, report=report):
+                known = self.subagents.pop(ended, None)
+                if known and report.reason == "interrupted":
+                    known.interrupted = True
+                    self.subagents[ended] = known
+                    kept = [key for key, one in self.subagents.items() if one.interrupted][:-MAX_INTERRUPTED]
+                    self.subagents = {key: one for key, one in self.subagents.items() if key not in kept}
+            case Rewound(keep=int() as keep):
+                self.subagents = {key: one for key, one in self.subagents.items() if one.seq <= keep}
+            case SessionCopied():
+                self.subagents = {}
 
     def _start_waiting(self, at: float) -> None:
         if self.turn:

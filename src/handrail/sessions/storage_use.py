@@ -18,6 +18,7 @@ EVENTS_WITH_ANSWER = ("answer_received", "answered", "request_failed", "side_ans
 EVENTS_WITH_OUTPUT = ("tool_finished", "stage_completed")
 EVENTS_WITH_CONTENT = ("change_prepared", "user_message", "tool_finished")
 """Events that name contents which must be kept."""
+WRAPPED = "subagent_event"
 
 
 class StorageUse(NamedTuple):
@@ -90,8 +91,10 @@ def _by_kind(log: Log, sizes: dict[str, int]) -> SpareContents:
     if not sizes:
         return SpareContents(*[StoredSize(0, 0)] * 3)
     kinds: dict[str, str] = {}
-    for _, data in log.of_types((*EVENTS_WITH_ANSWER, *EVENTS_WITH_OUTPUT)):
-        event = json.loads(data)
+    for _, data in log.of_types((*EVENTS_WITH_ANSWER, *EVENTS_WITH_OUTPUT, WRAPPED)):
+        event = _inner(json.loads(data))
+        if event["type"] not in (*EVENTS_WITH_ANSWER, *EVENTS_WITH_OUTPUT):
+            continue
         raw = event.get("raw", "")
         output = event.get("blob" if event["type"] == "stage_completed" else "output", "")
         kinds[raw or output] = "answers" if raw else "outputs"
@@ -107,10 +110,17 @@ def needed_hashes(log: Log) -> set[str]:
     found: set[str] = set()
     for row in log.begun():
         found |= _hashes_in(to_dict(unpack_event(row.data)))
-    for stream, data in log.of_types(EVENTS_WITH_CONTENT):
-        if stream in alive:
-            found |= _hashes_in(json.loads(data))
+    for stream, data in log.of_types((*EVENTS_WITH_CONTENT, WRAPPED)):
+        event = _inner(json.loads(data))
+        if stream in alive and event["type"] in EVENTS_WITH_CONTENT:
+            found |= _hashes_in(event)
     return found
+
+
+def _inner(event: dict[str, Any]) -> dict[str, Any]:
+    """The event, or the one of a sub-agent inside it."""
+    inner: dict[str, Any] = event["event"] if event["type"] == WRAPPED else event
+    return inner
 
 
 def _hashes_in(event: dict[str, Any]) -> set[str]:

@@ -20,6 +20,7 @@ from handrail.protocol.events.requests import (
     SideAnswered,
 )
 from handrail.protocol.events.runs import StageStarted
+from handrail.protocol.events.subagents import SubagentEvent, SubagentStarted
 from handrail.protocol.events.tools import (
     BatchDecided,
     BatchDecision,
@@ -190,6 +191,8 @@ class TurnState(Struct):
     """The JSON Schema of the last answer, if the user gave one."""
     batch: BatchState | None = None
     """Commands that the user started from an answer."""
+    subagents: int = 0
+    """How many were started, also by other sub-agents."""
 
     def seconds(self, now: float) -> float:
         """How long the turn has worked, without waiting for the user."""
@@ -211,7 +214,7 @@ class TurnState(Struct):
             case RequestFailed():
                 self.request = None
                 self._count(event.usage, event.cost_usd)
-            case SideAnswered():
+            case SideAnswered() | SubagentEvent():
                 self._count(event.usage, event.cost_usd)
             case Answered():
                 self.request = None
@@ -221,6 +224,8 @@ class TurnState(Struct):
             case StageStarted():
                 # Calls that have ended belong to the stage before.
                 self.calls = {each.call.id: each for each in self.unfinished()}
+            case SubagentStarted(resumed=False):
+                self.subagents += 1
             case NextStepsOffered():
                 self.offered = event.steps
             case ToolStarted() if event.call_id in self.calls:

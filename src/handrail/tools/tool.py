@@ -241,6 +241,10 @@ class Tool(ABC, Generic[Arguments]):
         """What mode `sandbox` can do about a command of the tool."""
         return SandboxFacts(missing=f"{self.name} runs no commands.")
 
+    def cancelled(self, call: ToolCall, work: CallContext) -> Outcome | None:
+        """The outcome of a call that was cancelled; None: the same call goes on after a restart."""
+        return cancelled(call, work.session.live.text(call.id, "output"))
+
     def question(self, arguments: Arguments) -> Question | None:
         """The question for the user, if the tool exists to ask one."""
         return None

@@ -18,6 +18,7 @@ from handrail.tools.files.search import Glob, ListFolder, Search
 from handrail.tools.record_lesson import RecordLesson
 from handrail.tools.record_plan import RecordPlan
 from handrail.tools.sandbox.sandbox import Sandbox
+from handrail.tools.subagent import RunSubagent
 from handrail.tools.todos_and_questions import AskUser, NextSteps, Todos
 from handrail.tools.tool import Tool
 from handrail.tools.validate import Checked, Checker, Validate
@@ -39,6 +40,7 @@ class Toolbox:
         *,
         skills: SkillFolders | None = None,
         checkers: Mapping[Checked, Checker] | None = None,
+        subagent: RunSubagent | None = None,
     ) -> None:
         """`intents` adds the tools for intents, in a workspace that has some."""
         sandbox = sandbox or Sandbox()
@@ -69,10 +71,11 @@ class Toolbox:
             NextSteps(),
             RecordPlan(),
             *([Validate(checkers)] if checkers else []),
+            *([subagent] if subagent else []),
             RecordLesson(intents.workspace.root if intents else Path(), lessons or LessonSettings()),
         ]
         self._tools = {tool.name: tool for tool in tools}
-        self._specs = {name: tool.spec() for name, tool in self._tools.items()}
+        self._specs = {name: tool.spec() for name, tool in self._tools.items() if name != "subagent"}
 
     def find(self, name: str) -> Tool[Any] | None:
         found = self._tools.get(name) or self._tools_for_intents().get(name)
@@ -95,6 +98,8 @@ class Toolbox:
         self.listed_skills = tuple((skill.name, skill.description) for skill in usable)
         if usable:
             self._specs.setdefault("skill", self._skill_tool.spec())
+        if subagent := self._tools.get("subagent"):
+            self._specs["subagent"] = subagent.spec()
         specs = self._specs | self._bound_specs if self._tools_for_intents() else self._specs
         return tuple(specs[name] for name in self.names(mode))
 

@@ -20,6 +20,10 @@ from handrail.protocol.events import (
     RunStarted,
     StageCompleted,
     StageStarted,
+    SubagentEvent,
+    SubagentFinished,
+    SubagentReport,
+    SubagentStarted,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -28,7 +32,15 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.events.runs import MenuChoice
 from handrail.protocol.plan import Plan, PlanStep
-from handrail.protocol.values import NextStep, RouteOption, RouterDecision, StructuredAnswer, ToolCall, Usage
+from handrail.protocol.values import (
+    NextStep,
+    RouteOption,
+    RouterDecision,
+    StructuredAnswer,
+    ToolCall,
+    Usage,
+    to_dict,
+)
 
 TURN = (UserMessage("m1", "t1", "hello"), TurnStarted("t1", 1, "x/y", "ask"))
 
@@ -174,3 +186,35 @@ def test_plan_is_a_card_until_the_user_approves_it() -> None:
     approved = shown(*TURN, changed, PlanApproved("p1", ("1",))).html()
     assert "plan, approved" in approved
     assert "approve-plan" not in approved
+
+
+@pytest.mark.promise("SUB-9")
+def test_a_subagent_is_one_folded_entry_with_its_own_subagents_inside() -> None:
+    def start(name: str, parent: str = "") -> SubagentStarted:
+        return SubagentStarted(
+            turn_id="t1", call_id="c", subagent_id=name, parent=parent, task=f"<b>{name}</b>", mode="ask"
+        )
+
+    def inside(name: str, event: Event) -> SubagentEvent:
+        return SubagentEvent(subagent_id=name, event=to_dict(event))
+
+    began = ToolStarted("t1", "c1", "read", {"path": "a.txt"}, "safe", "a.txt")
+    ended = ToolFinished("t1", "c1", "read", "ok", "2 lines", "secret content")
+    report = SubagentReport(reason="answered", text="It is <i>fine</i>.")
+    timeline = shown(
+        *TURN,
+        start("one"),
+        start("two", "one"),
+        inside("two", began),
+        inside("two", ended),
+        SubagentFinished("two", report),
+    )
+    html = str(timeline.html())
+    assert html.index('id="sub-one"') < html.index('id="sub-two"') < html.index("2 lines")
+    assert "<details open" not in html
+    assert "&lt;b&gt;two" in html
+    assert "It is &lt;i&gt;fine" in html
+    assert "secret content" not in html
+    assert timeline.tree.get("sub-two") == Block(
+        "sub-two", "sub-one", tag="details", classes="stage subagent"
+    )

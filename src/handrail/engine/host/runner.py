@@ -23,6 +23,7 @@ from handrail.engine.user_input import command_events
 from handrail.protocol.commands import (
     ApprovePlan,
     Cancel,
+    CancelSubagent,
     CommitChanges,
     Compact,
     Redo,
@@ -143,8 +144,8 @@ class Runner:
                     await commit_changes(self.session, self.workspace, command, number)
                 case _ if busy and isinstance(command, BETWEEN_TURNS):
                     pass  # when the turn has ended
-                case StopBackground():
-                    self.factory.background.stop(self.session.id, command.background_id, "user")
+                case CancelSubagent() | StopBackground():
+                    self._stop(command)
                     self.session.append(take=[number])
                 case _:
                     events = command_events(self.session, command, self.factory.intents)
@@ -153,6 +154,12 @@ class Runner:
                 self._go_on(tasks)  # the answer that it waited for since a restart has come
         if not (self.session.state.turn or self._scope):
             await self.factory.commit_changes(self.session)  # after an undo, or a turn that was cut off
+
+    def _stop(self, command: CancelSubagent | StopBackground) -> None:
+        if isinstance(command, CancelSubagent):
+            self.factory.subagents.cancel(command.subagent_id)
+        else:
+            self.factory.background.stop(self.session.id, command.background_id, "user")
 
     def _cancel(self, why: str) -> None:
         self._why_cancelled = why

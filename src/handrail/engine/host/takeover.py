@@ -2,6 +2,8 @@
 
 import hashlib
 
+from msgspec.structs import replace
+
 from handrail.changes.crash_recovery import COPIES_FOLDER, recover
 from handrail.engine.requests.model_requests import unread_answer
 from handrail.engine.turn_end import (
@@ -18,11 +20,14 @@ from handrail.protocol.events import (
     ChangeApplied,
     Event,
     SideAnswered,
+    SubagentFinished,
+    SubagentStarted,
     TodoCompleted,
     ToolFinished,
 )
 from handrail.sessions.session import Session
 from handrail.sessions.session_state import SessionState
+from handrail.sessions.subagent_session import SubagentSession
 from handrail.sessions.turn_state import CallState, TurnState
 from handrail.storage.event_log import Log
 from handrail.storage.locks import HeldLock
@@ -31,6 +36,9 @@ from handrail.workspace.files import Workspace
 INTERRUPTED_TURN = Ending(
     "interrupted",
     "Handrail ended in the middle of this turn. What was done is above; /continue goes on from there.",
+)
+RESUMABLE = (
+    'Handrail ended while this sub-agent ran. `subagent` with resume="{name}" goes on where it stopped.'
 )
 NOT_RUN = "Not run: Handrail ended first. Repeat it if it is still needed."
 
@@ -56,10 +64,14 @@ def take_over(session: Session, workspace: Workspace, lock: HeldLock | None = No
         stays = session.state.approvals or session.state.questions or resumes_by_itself(session.state)
         if not (stays and unread_answer(session)):  # that one is read, and not asked for again
             events += _interrupted_answer(session, turn, received)
+        for child in _open_subagents(session):
+            events += _interrupted_subagent(child, received, stays=bool(stays))
+            child.close()
         for state in turn.unfinished():
-            if state.status == "started" or not stays:
+            name = _subagent_of(session.state, "", state.call.id)
+            if (state.status == "started" and not (stays and name)) or not stays:
                 recorded = any(each.call_id == state.call.id for each in session.turn.made)
-                events.append(_interrupted_call(turn, state, recorded=recorded))
+                events.append(_interrupted_call(turn, state, name, recorded=recorded))
         if not stays:
             events += batch_end(turn, INTERRUPTED_TURN)
             events += run_end(session.state.run, session.log.blob, INTERRUPTED_TURN)
@@ -135,9 +147,49 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest() if data else ""
 
 
-def _interrupted_call(turn: TurnState, state: CallState, *, recorded: bool) -> ToolFinished:
+def can_resume(subagent_id: str) -> str:
+    """For the model: how to go on with an interrupted sub-agent."""
+    return RESUMABLE.format(name=subagent_id)
+
+
+def _open_subagents(session: Session) -> list[SubagentSession]:
+    """The sub-agents that were running, the deepest first."""
+    running = [one for one in session.state.subagents.values() if not one.interrupted]
+    starts = [session.read_after(one.seq - 1, 1)[0].event for one in reversed(running)]
+    return [SubagentSession(session, start).open() for start in starts if isinstance(start, SubagentStarted)]
+
+
+def _subagent_of(state: SessionState, parent: str, call_id: str) -> str:
+    """The running sub-agent that a call started; empty: none."""
+    running = [(name, one) for name, one in state.subagents.items() if not one.interrupted]
+    return next((name for name, one in running if (one.parent, one.call_id) == (parent, call_id)), "")
+
+
+def _interrupted_subagent(child: SubagentSession, received: dict[str, bytes], *, stays: bool) -> list[Event]:
+    """What was open in its context; its turn stays open, so that it can go on."""
+    events: list[Event] = []
+    if turn := child.state.turn:
+        if not (stays and unread_answer(child)):
+            events += _interrupted_answer(child, turn, received)
+        for state in turn.unfinished():
+            name = _subagent_of(child.root.state, child.id_inside, state.call.id)
+            if state.status == "started" and not (stays and name):
+                recorded = any(each.call_id == state.call.id for each in turn.made)
+                events.append(_interrupted_call(turn, state, name, recorded=recorded))
+    if side := child.state.side:
+        raw = child.state.side_raw or _sha256(received.get(side, b""))
+        events.append(SideAnswered(request_id=side, problem="Handrail ended first.", raw=raw))
+    outer = [child.outer_event(event) for event in events]
+    if not stays:
+        outer.append(SubagentFinished(child.id_inside, replace(child.finished(), detail="Handrail ended.")))
+    return outer
+
+
+def _interrupted_call(turn: TurnState, state: CallState, subagent: str, *, recorded: bool) -> ToolFinished:
     if state.status != "started":
         return unfinished_call(turn.turn_id, state.call, "interrupted", NOT_RUN)
+    if subagent:
+        return unfinished_call(turn.turn_id, state.call, "interrupted", can_resume(subagent), "interrupted")
     message = f"{OUTCOME_UNKNOWN} Check before repeating it."
     if state.call.name == "run" and recorded:
         message += " The files that changed since it began are recorded, so a rewind restores them."

@@ -25,8 +25,9 @@ from handrail.engine.requests.model_requests import FitToBudget, ModelChain, Ret
 from handrail.engine.router.confidence import WORK_ROUTE, Thresholds
 from handrail.engine.router.router import Router
 from handrail.engine.router.word_rules import match_rules
+from handrail.engine.subagents import Subagents
 from handrail.engine.user_input import MessageBuilder, turn_words
-from handrail.models.model import Deadlines, Model, Request, UserTurn
+from handrail.models.model import Deadlines, Model, Request, ToolSpec, UserTurn
 from handrail.models.prices import cost
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.values import AUTO_ROUTE, Role, Usage
@@ -83,6 +84,7 @@ class TurnFactory:
             from handrail.tools.gate.hooks import refuse_unknown_tools
 
             refuse_unknown_tools(hooks, toolbox)
+        self.subagents = Subagents(self)
         self._allowed: list[str] = []  # commands that the user has allowed for good since the process started
         self.map = repository_map
         self.catalogue = catalogue
@@ -117,8 +119,13 @@ class TurnFactory:
     def messages(self, model: Model | None) -> MessageBuilder:
         return MessageBuilder(self._workspace, self.map, model, self.intents, self._tasks)
 
-    async def context(self, session: Session, scope: CancelScope) -> TurnContext:
-        """What the session's turn works with; `scope` is cancelled when the user cancels the turn."""
+    async def context(
+        self, session: Session, scope: CancelScope, *, afford: FitToBudget | None = None
+    ) -> TurnContext:
+        """What the session's turn works with; `scope` is cancelled when the user cancels the turn.
+
+        `afford`: the budgets of a sub-agent.
+        """
         models = await self._pool.models(session)
         secrets = self._pool.secrets()
         hooks = None
@@ -130,7 +137,8 @@ class TurnFactory:
         self._note_version(session)
         prompt = self._prompt(models[0], session.state, turn_words(session))
         stored = lru_cache(maxsize=MAX_IMAGES_SHOWN)(session.log.blob)
-        budgets, limits = run_budgets(session, self.catalogue), self.settings.limits
+        budgets, limits = run_budgets(session, self.catalogue, afford), self.settings.limits
+        asker = self._asker(session)
         side = (await self._side(session, models))._replace(afford=budgets)
         main = ModelChain(
             session,
@@ -140,7 +148,7 @@ class TurnFactory:
             budgets,
             self.settings.models.effort.main or None,
         )
-        return TurnContext(
+        context = TurnContext(
             session=session,
             workspace=self._workspace,
             catalogue=self.catalogue,
@@ -160,8 +168,9 @@ class TurnFactory:
                 models,
                 secrets,
                 hooks,
-                picked=bool(session.state.turn and session.state.turn.batch),
+                asker,
             ),
+            asker=asker,
             tools=self._toolbox,
             checker=Checker(session, self._workspace, self._toolbox.run_tool, secrets),
             checks=self._checks,
@@ -183,6 +192,16 @@ class TurnFactory:
             scope=scope,
             waited_before=session.state.turn.waited if session.state.turn else 0.0,
         )
+        self.subagents.opened(context)
+        return context
+
+    def _asker(self, session: Session) -> "Asker":
+        asker: Asker = SessionAsker(session, self._commits, answerable=self.router.answerable)
+        if session.state.turn and session.state.turn.batch:
+            from handrail.engine.command_batch import PickedAsker
+
+            asker = PickedAsker(session, asker)
+        return asker
 
     def _gate(
         self,
@@ -190,16 +209,10 @@ class TurnFactory:
         models: Sequence[Model],
         secrets: Secrets,
         hooks: "Hooks | None",
-        *,
-        picked: bool,
+        asker: "Asker",
     ) -> "Gate":
         from handrail.tools.gate.gate import Gate
 
-        asker: Asker = SessionAsker(session, self._commits, answerable=self.router.answerable)
-        if picked:
-            from handrail.engine.command_batch import PickedAsker
-
-            asker = PickedAsker(session, asker)
         window = min(model.capabilities.context_window for model in models)
         return Gate(
             session,
@@ -304,7 +317,7 @@ class TurnFactory:
         """The prompt for a session, or for a new one; `message` starts a turn, None: no turn runs."""
         facts = PromptFacts(
             workspace=self._workspace,
-            tools=self._toolbox.specs(state.mode if state else self.settings.mode),
+            tools=self._specs(state),
             notes_chars=self.settings.context.notes_chars,
             skills=self._toolbox.listed_skills,
             intents=self.intents.now(),
@@ -317,16 +330,23 @@ class TurnFactory:
         prompt = strategy_for(model.capabilities).build_prompt(facts)
         return prompt.with_hooks(state.hooked if state else None)
 
+    def _specs(self, state: SessionState | None) -> tuple[ToolSpec, ...]:
+        """The tools that the session's mode and run offer."""
+        specs = self._toolbox.specs(state.allowed_mode if state else self.settings.mode)
+        only = state.run.tools if state and state.run else ()
+        return tuple(each for each in specs if not only or each.name in only)
+
 
 def price(model: Model, usage: Usage) -> float | None:
     spent = cost(usage, model)
     return spent if spent is None or math.isfinite(spent) else None
 
 
-def run_budgets(session: Session, catalogue: Catalogue) -> FitToBudget:
-    """Keeps requests within the budgets of the run and of the open stage."""
+def run_budgets(session: Session, catalogue: Catalogue, above: FitToBudget | None = None) -> FitToBudget:
+    """Keeps requests within the budgets of the run, of the open stage, and of what is `above` them."""
 
     def afforded(model: Model, request: Request) -> AffordedRequest:
+        request = above(model, request).request if above else request
         state = session.state
         run = state.run
         if run is None and state.paused and state.turn and state.turn.run_id == state.paused.run_id:

@@ -260,6 +260,8 @@ def run_events(
         sha256=pipeline.sha256,
         kept=dict(kept),
         item=item,
+        mode=pipeline.mode,
+        tools=pipeline.tools,
     )
     first = pipeline.first(skips)
     return [started, stage_started(run_id, pipeline, first, first.prompt, skips)]

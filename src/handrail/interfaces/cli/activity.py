@@ -61,6 +61,8 @@ class Activity(Struct):
                 self.set("waiting", f"to try again in {event.retry_in:.0f} s", at)
             case events.CheckStarted():
                 self.set("checking", event.command, at)
+            case events.SubagentEvent(event={"type": "tool_started", "tool": str() as tool} as inner):
+                self.set("subagent", f"{tool} {inner.get('summary', '')}", at)
             case events.ToolStarted():
                 self.set(event.tool, event.summary, at)
             case events.ApprovalAsked() | events.QuestionAsked():

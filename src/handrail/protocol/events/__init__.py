@@ -17,10 +17,13 @@ from handrail.protocol.events.plans import *
 from handrail.protocol.events.requests import *
 from handrail.protocol.events.runs import *
 from handrail.protocol.events.session import *
+from handrail.protocol.events.subagents import *
 from handrail.protocol.events.tasks import *
 from handrail.protocol.events.tools import *
 
-TurnEvent = ConversationEvent | RequestEvent | RunEvent | ToolEvent | ApprovalEvent | CheckEvent
+TurnEvent = (
+    SubagentsEvent | ConversationEvent | RequestEvent | RunEvent | ToolEvent | ApprovalEvent | CheckEvent
+)
 SessionsEvent = SessionEvent | PlanEvent | ChangeEvent
 Event = TurnEvent | SessionsEvent | IntentEvent | TaskListEvent | ChecklistEvent
 EVENT: Decoder[Event] = Decoder(Event)

@@ -36,6 +36,8 @@ class ChangePrepared(EventBase, tag="change_prepared"):
     """The model's or the user's request that led to it."""
     trace: TraceMark | None = None
     """If the workspace has a trace: what this change set adds to it when applied."""
+    subagent: str = ""
+    """The sub-agent that made it; empty: the conversation itself."""
     unlisted: int = 0
     """More files that a command changed, too many to record: they cannot be restored."""
 

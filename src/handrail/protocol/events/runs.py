@@ -5,7 +5,7 @@ from typing import Any, Literal
 from msgspec import field
 
 from handrail.protocol.events.base import EventBase
-from handrail.protocol.values import AttachedImage, ChecklistItem, FinishReason, ReadAs, Value
+from handrail.protocol.values import AttachedImage, ChecklistItem, FinishReason, Mode, ReadAs, Value
 
 StageKind = Literal["work", "ask", "code", "answer"]
 """`work`: the tool loop in the session's conversation. `answer`: one answer in it. `ask`: a question of the
@@ -37,6 +37,10 @@ class RunStarted(EventBase, tag="run_started"):
     """Values that earlier runs of the pipeline kept, as they were at the start."""
     item: ChecklistItem | None = None
     """The item of a checklist that a build is for."""
+    mode: Mode | None = None
+    """The run is allowed no more than this mode allows; None: what the session's allows."""
+    tools: tuple[str, ...] = ()
+    """The only tools that it can use; empty: all."""
 
 
 class StageStarted(EventBase, tag="stage_started"):

@@ -27,7 +27,7 @@ from handrail.policy.call_facts import (
 from handrail.policy.decide import decide
 from handrail.protocol.errors import StorageProblem, ToolRefused
 from handrail.protocol.problems import problems_in
-from handrail.protocol.values import PLAN_ROUTE, CommandEntry, Mode, ToolCall, Value
+from handrail.protocol.values import CommandEntry, Mode, ToolCall, Value
 from handrail.sessions.session import Session
 from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.tools.tool import CallContext, Tool, tool_refused
@@ -144,8 +144,10 @@ class FactGatherer(Value):
     async def read(self, call: ToolCall, turn_id: str) -> PendingCall:
         """The call with its tool, arguments and command facts; raises ToolRefused."""
         tool = self.toolbox.find(call.name)
-        if tool is None:
-            names = ", ".join(self.toolbox.names(self.session.state.mode))
+        state = self.session.state
+        only = state.run.tools if state.run else ()
+        if tool is None or (only and call.name not in only):
+            names = ", ".join(only or self.toolbox.names(state.allowed_mode))
             message = f"There is no tool {call.name[:80]}. There are: {names}."
             raise tool_refused(call.name, "unknown_tool", message)
         work = CallContext(
@@ -167,7 +169,7 @@ class FactGatherer(Value):
 
         lists = command_lists(self.allowed, self.denied)
         known = await to_thread.run_sync(command_facts, command, lists, self.workspace)
-        in_sandbox = self.session.state.mode == "sandbox"
+        in_sandbox = state.allowed_mode == "sandbox"
         sandbox = await tool.sandbox_facts(known, self.workspace) if in_sandbox else None
         confined = self.without_sandbox or await tool.is_confined()
         return replace(pending, command=known, confined=confined, sandbox=sandbox)
@@ -194,8 +196,7 @@ class FactGatherer(Value):
         return Facts(
             tool=tool.name,
             action=tool.action,
-            # A plan is made without changes, also if the user changes the mode meanwhile.
-            mode="plan" if state.run and state.run.pipeline == PLAN_ROUTE else state.mode,
+            mode=state.allowed_mode,
             reads_only=bool(state.run and state.run.reads_only),
             path=_path_facts(pending.work, place, tool.action) if place else None,
             command=pending.command,

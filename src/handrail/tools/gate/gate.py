@@ -40,7 +40,6 @@ from handrail.tools.tool import (
     CallTarget,
     Outcome,
     Prepared,
-    cancelled,
     redact,
     refusals_of,
     refuse_path_problems,
@@ -257,8 +256,9 @@ class Gate:
                     outcome = await joint.tool.run(joint.arguments, joint.work)
                 outcomes = [outcome, *outcome.others]
             except get_cancelled_exc_class():
-                outcomes = [cancelled(call, self._session.live.text(call.id, "output")) for call in calls]
-                self._finish(calls, turn_id, outcomes, seconds=time.monotonic() - began)
+                ended = [joint.tool.cancelled(call, joint.work) for call in calls]
+                if outcomes := [each for each in ended if each is not None]:
+                    self._finish(calls, turn_id, outcomes, seconds=time.monotonic() - began)
                 raise
             except ToolRefused as problem:
                 outcomes = refusals_of(calls, problem)

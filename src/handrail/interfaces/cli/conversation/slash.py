@@ -95,6 +95,21 @@ async def background(talk: "Conversation", argument: str) -> None:
     talk.say(rows or note(words[-1], "it has written nothing yet", talk.width))
 
 
+async def subagents(talk: "Conversation", argument: str) -> None:
+    """List the sub-agents of the turn, or stop one."""
+    running = talk.app.state(talk.session_id).running_subagents if talk.session_id else {}
+    word, _, name = argument.partition(" ")
+    if not argument:
+        for key, each in running.items():
+            talk.tell(key, f"{'  ' * (each.depth - 1)}{each.task}")
+        talk.tell("subagents", "/subagents stop ID stops one" if running else "none are running")
+    elif word != "stop" or name not in running:
+        known = f"There are: {', '.join(running)}." if running else "There are none."
+        raise UsageProblem(f"Say /subagents, or /subagents stop ID. {known}")
+    else:
+        await talk.send(commands.CancelSubagent(subagent_id=name))
+
+
 async def intent(talk: "Conversation", argument: str) -> None:
     active = talk.app.state(talk.session_id).intent if talk.session_id else ""
     if argument:
@@ -328,6 +343,7 @@ COMMANDS = {
     ),
     "compact": SlashCommand("[show|undo]", "summarise older turns for the model", compact),
     "commit": SlashCommand("[MESSAGE]", "commit what this session changed to git, and nothing else", commit),
+    "subagents": SlashCommand("[stop ID]", "list or stop sub-agents of the turn", subagents),
     "background": SlashCommand("[[stop] ID]", "list, read or stop background commands", background),
     "fork": SlashCommand("[TURN]", "continue in a copy of this session", fork),
     "sessions": SlashCommand(

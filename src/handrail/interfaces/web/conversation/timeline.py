@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from handrail.interfaces.cli.render import events as terminal
@@ -21,6 +22,7 @@ from handrail.interfaces.web.conversation.questions import (
     plan_block,
     question_block,
 )
+from handrail.interfaces.web.conversation.subagents import SubagentBlocks
 from handrail.interfaces.web.html import Html, h
 from handrail.protocol import events
 
@@ -66,6 +68,7 @@ class Timeline:
         """The plan that waits for approval, and the parent of its block."""
         self._clarify: tuple[str, events.Routed] | None = None
         self._pause: events.RunPaused | None = None
+        self._subagents = SubagentBlocks()
         self._number = 0
 
     def html(self) -> Html:
@@ -115,6 +118,8 @@ class Timeline:
                 return self._turn_finished(event)
             case events.Rewound() | events.Redone():
                 return self._went_back(event)
+            case events.SubagentStarted() | events.SubagentEvent() | events.SubagentFinished():
+                return [*self._subagent_call(event), *self._subagents.apply(event, at, self._parent)]
         return self._apply_call(event, at) or self._apply_run(event, at) or self._as_notes(event)
 
     def _as_notes(self, event: events.Event) -> list[Block]:
@@ -297,6 +302,16 @@ class Timeline:
                 if self.turn:
                     self.turn.verified = event.passed
                 return [check_block(self._new_id("check"), self._parent, event)]
+        return []
+
+    def _subagent_call(self, event: events.Event) -> list[Block]:
+        """The card of a sub-agent's call that the user was asked about, once the call has ended."""
+        match event:
+            case events.SubagentEvent(event={"type": "tool_finished", "call_id": str() as inner}):
+                call_id = f"{event.subagent_id}.{inner}"
+                if call_id in self._calls:
+                    ended = convert(event.event, events.ToolFinished)
+                    return self._tool_finished(replace(ended, call_id=call_id))
         return []
 
     def _tool_finished(self, event: events.ToolFinished) -> list[Block]:
