@@ -20,7 +20,7 @@ override WORKSPACE := $(value WORKSPACE)
 override EXAMPLE := $(value EXAMPLE)
 export TASK WORKSPACE EXAMPLE
 
-.PHONY: help run test lint bench browser screenshots
+.PHONY: help run test lint bench browser mcp-programs screenshots
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -31,7 +31,7 @@ run: $(VENV)/.run-installed
 	if [ -n "$$TASK" ]; then exec "$$program" run -- "$$TASK"; fi; \
 	if [ -t 0 ] && [ -t 1 ]; then exec "$$program"; else exec "$$program" serve; fi
 
-test: lint browser
+test: lint browser mcp-programs
 	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal
 
 CHECKED = src tests $(wildcard bench)
@@ -45,6 +45,10 @@ lint: $(VENV)/.dev-installed
 browser: $(VENV)/.dev-installed
 	@$(BIN)/python -m tests.interfaces.web.browser
 
+# The public MCP conformance suite and reference servers, which the tests of MCP run.
+mcp-programs: $(VENV)/.dev-installed
+	@$(BIN)/python -m tests.mcp.conformance
+
 screenshots: browser
 	@$(BIN)/python -m tests.interfaces.web.screenshots docs/images
 
@@ -57,7 +61,7 @@ INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check --constra
 # A link to the system's Python: when that one is gone, everything is installed again.
 $(shell test -x $(BIN)/python || rm -f $(VENV)/.run-installed $(VENV)/.dev-installed)
 $(BIN)/python:
-	@for name in python3.13 python3.12 python3.11 python3 none; do \
+	@for name in python3.14 python3.13 python3.12 python3.11 python3 none; do \
 	  if "$$name" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then break; fi; \
 	done; \
 	if [ "$$name" = none ]; then \
@@ -75,5 +79,5 @@ $(VENV)/.run-installed: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.dev-installed: $(VENV)/.run-installed
 	@echo "installing the development tools into .venv, once"
-	@$(INSTALL) --editable '.[dev,embedded]'
+	@$(INSTALL) --editable '.[dev,embedded,knowledge,providers,telemetry]'
 	@touch $@

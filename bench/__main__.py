@@ -11,7 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from bench import changes, copies, deciding, following, long_session, tasks_list, web_page, web_server
+from bench import (
+    changes,
+    copies,
+    deciding,
+    editors,
+    following,
+    long_session,
+    sources,
+    tasks_list,
+    web_page,
+    web_server,
+)
 from bench.agents import STEADY, Agent, Handrail
 from bench.commits import Gap, longest_gap
 from bench.figures import Measured, missed, table
@@ -66,6 +77,10 @@ def main() -> None:
     )
     listed = tasks_list.measure()
     print("\n".join(tasks_list.report(listed)), flush=True)
+    sourced = sources.measure()
+    print("\n".join(sources.report(sourced)), flush=True)
+    in_editor = editors.measure()
+    print("\n".join(editors.report(in_editor)), flush=True)
     served = None if options.short else web_server.measure()
     if served:
         print("\n".join(web_server.report(served)), flush=True)
@@ -79,6 +94,8 @@ def main() -> None:
         "command_decision_ms": decision._asdict(),
         "step_to_follower_ms": delay._asdict(),
         "task_list_ms": listed._asdict(),
+        "source_call_ms": sourced._asdict(),
+        "editors": in_editor._asdict(),
         "server": served and served._asdict() | {"readers": served.readers._asdict()},
         "page": page and page._asdict() | {"tasks": page.tasks._asdict()},
         "agents": [row.facts() for row in rows],

@@ -58,7 +58,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home; nothing of the real one, no key and no proxy reaches the test or its children."""
+    """An empty home; nothing of the real one, no key, keyring or proxy reaches the test or its children."""
     folder = next(homes)
     folder.mkdir(mode=0o700)
     for name in os.environ:
@@ -67,6 +67,7 @@ def home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
             monkeypatch.delenv(name)
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PYTHONUNBUFFERED"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")  # never that of a person
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("HANDRAIL_HOME", str(folder / "handrail"))
     monkeypatch.setenv("HANDRAIL_AUTO_ROUTE", "off")  # tests of routing turn it on

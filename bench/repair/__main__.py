@@ -14,7 +14,7 @@ from bench.repair import results
 from bench.repair.harnesses import HARNESSES, Setting
 from bench.repair.model_server import computed, model_server
 from bench.repair.results import Record
-from bench.repair.tasks import Task, all_tasks
+from bench.repair.tasks import PARTS, Task, all_tasks, part_of_tasks
 from bench.repair.workspace import score, workspace
 
 LIMIT_SECONDS = 600.0
@@ -27,6 +27,12 @@ def main() -> None:
     parser.add_argument("--harness", default=",".join(HARNESSES), help="names, with commas between")
     parser.add_argument(
         "--tasks", default="*", help="names or patterns, with commas between, such as 'invoice-*'"
+    )
+    parser.add_argument(
+        "--part",
+        choices=PARTS,
+        default="all",
+        help="tuned and kept-back are halves; short is a third of the latter",
     )
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="seconds for one task")
     parser.add_argument("--report", action="store_true", help="only print the table of what was measured")
@@ -47,7 +53,9 @@ def main() -> None:
             f"There is no harness {', '.join(sorted(unknown))}; known are {', '.join(HARNESSES)}."
         )
     tasks = [
-        task for task in all_tasks() if any(fnmatch(task.name, each) for each in options.tasks.split(","))
+        task
+        for task in part_of_tasks(all_tasks(), options.part)
+        if any(fnmatch(task.name, each) for each in options.tasks.split(","))
     ]
     if not tasks:
         raise SystemExit(f"No task is named {options.tasks}.")

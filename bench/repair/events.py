@@ -7,6 +7,8 @@ from typing import Any
 
 WASTED = ("unchanged", "repeated", "closed")
 """An answer that changes nothing, one that was tried before, one at a file that the task does not open."""
+WITHOUT_MODEL = ("graft", "mutation")
+"""What was tried without an answer of the model."""
 Event = dict[str, Any]
 
 
@@ -18,9 +20,10 @@ def read_export(text: str) -> list[Event]:
 
 def attempts_of(events: list[Event], module: str) -> dict[str, int] | None:
     """How many answers were tried, and how many ended in which way; None where the events do not say."""
-    results = [_candidate(event, module) for event in events if event["type"] == "candidate_tried"]
-    results = results or list(_fresh_attempts(events, module))
-    if not results:
+    tried = [event for event in events if event["type"] == "candidate_tried"]
+    results = [_candidate(event, module) for event in tried if event.get("asked") not in WITHOUT_MODEL]
+    results = results if tried else list(_fresh_attempts(events, module))
+    if not results and not tried:
         return None
     return {"attempts": len(results), **Counter(results)}
 

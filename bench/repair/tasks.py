@@ -14,6 +14,10 @@ PROJECTS = Path(__file__).parent / "projects"
 PYTEST = '[tool.pytest.ini_options]\npythonpath = ["."]\ntestpaths = ["tests"]\n'
 NOT_DONE = "raise NotImplementedError"
 Kind = Literal["bug", "complete", "write"]
+KINDS: tuple[Kind, ...] = ("bug", "complete", "write")
+PARTS = ("all", "tuned", "kept-back", "short")
+"""All tasks; those of every second project, which Handrail may be tuned with; those of the other projects;
+every third of these of each kind."""
 
 
 class Change(NamedTuple):
@@ -79,6 +83,18 @@ class Task(NamedTuple):
 def all_tasks() -> list[Task]:
     """Every task, by project."""
     return [task for file in sorted(PROJECTS.glob("*/tasks.toml")) for task in project_tasks(file)]
+
+
+def part_of_tasks(tasks: list[Task], part: str) -> list[Task]:
+    """The tasks of a part, which is the same for everybody and was chosen before any of them was measured."""
+    projects = list(dict.fromkeys(task.project.name for task in tasks))
+    tuned = set(projects[::2])
+    kept = [task for task in tasks if task.project.name not in tuned]
+    if part == "tuned":
+        return [task for task in tasks if task.project.name in tuned]
+    if part == "short":
+        return [task for kind in KINDS for task in [each for each in kept if each.kind == kind][::3]]
+    return kept if part == "kept-back" else tasks
 
 
 def project_tasks(file: Path) -> list[Task]:

@@ -36,15 +36,21 @@ def unpacked(name: str, place: Path) -> Path:
     return root
 
 
-def compare(root: Path, tools: tuple[str, ...], place: Path) -> str:
+def install(root: Path, tools: tuple[str, ...]) -> str:
+    """Install the package with these tools in a virtual environment, and commit it; the Python of that."""
     subprocess.run([sys.executable, "-m", "venv", root / ".venv"], check=True)
     python = str(root / ".venv/bin/python")
-    install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-e", ".", *tools]
-    subprocess.run(install, cwd=root, check=True)
+    words = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-e", ".", *tools]
+    subprocess.run(words, cwd=root, check=True)
     (root / ".gitignore").write_text(IGNORED)
     git = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.com"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "as released"]):
-        subprocess.run([*git, *words], cwd=root, check=True)
+    for given in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "as released"]):
+        subprocess.run([*git, *given], cwd=root, check=True)
+    return python
+
+
+def compare(root: Path, tools: tuple[str, ...], place: Path) -> str:
+    python = install(root, tools)
     report = place / f"{root.name}.xml"
     by_hand = [python, "-m", "pytest", "-q", "-o", "junit_family=xunit1", f"--junitxml={report}"]
     subprocess.run(by_hand, cwd=root, stdout=subprocess.DEVNULL, check=False)

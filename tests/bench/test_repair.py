@@ -236,6 +236,7 @@ def test_wasted_attempts_are_told_by_what_was_written() -> None:
 def test_candidates_tell_themselves_how_they_ended() -> None:
     ends = [("a.py", "failed"), ("a.py", "repeated"), ("tests/t.py", "failed"), ("a.py", "passed")]
     events = [{"type": "candidate_tried", "path": path, "result": result} for path, result in ends]
+    events.append({"type": "candidate_tried", "path": "a.py", "result": "failed", "asked": "mutation"})
     assert attempts_of(events, "a.py") == {
         "attempts": 4,
         "failed": 1,

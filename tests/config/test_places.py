@@ -18,14 +18,14 @@ def mode(path: Path) -> int:
 def test_handrail_home_moves_everything(tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     environ = {"HANDRAIL_HOME": str(moved), "HOME": "/nobody", "XDG_DATA_HOME": "/x", "XDG_CONFIG_HOME": "/y"}
-    assert find_places(environ) == Places(moved, moved / "config.toml", moved / "credentials.toml")
+    assert find_places(environ) == Places(moved, moved / "config.toml", moved / "credentials.json")
 
 
 def test_without_handrail_home_the_xdg_folders_are_used() -> None:
     usual = find_places({"HOME": "/me"})
     assert usual.data == Path("/me/.local/share/handrail")
     assert usual.settings == Path("/me/.config/handrail/config.toml")
-    assert usual.credentials == Path("/me/.config/handrail/credentials.toml")
+    assert usual.credentials == Path("/me/.config/handrail/credentials.json")
     chosen = find_places({"HOME": "/me", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "relative/is/ignored"})
     assert chosen.data == Path("/d/handrail")
     assert chosen.settings == usual.settings

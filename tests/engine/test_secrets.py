@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from handrail.config.credentials import Credentials
+from handrail.config.places import find_places
 from handrail.protocol.events import RequestStarted, ToolFinished
 from handrail.protocol.values import to_json
 from tests.engine.conversation import call, conversation, run, words
@@ -31,10 +33,8 @@ async def test_the_key_of_a_connection_is_not_in_the_environment_of_commands(tmp
 
 @pytest.mark.promise("TOOL-14")
 async def test_a_known_secret_is_not_told_to_a_model_wherever_it_stands(tmp_path: Path, home: Path) -> None:
-    kept = home / "handrail" / "credentials.toml"
-    kept.parent.mkdir(parents=True)
-    kept.touch(mode=0o600)
-    kept.write_text('corp = "key-in-a-file"\n')
+    (home / "handrail").mkdir()
+    Credentials(find_places(os.environ), os.environ).set("model/corp", "key-in-a-file")
     text = f"one {KEY} two key-in-a-file three\n"
     for name in ("notes.txt", "AGENTS.md", "mentioned.txt"):
         (tmp_path / name).write_text(text)

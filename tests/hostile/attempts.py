@@ -70,7 +70,8 @@ OF_GIT = (".git/config", ".git/hooks/pre-commit", ".GIT/config", "hooks/pre-comm
 OF_POLICY = (
     *(".handrail/config.toml", ".handrail/hooks.toml", ".orchestration/active_intents.yaml", ".intentignore"),
     *(".orchestration/agent_trace.jsonl", ".orchestration/.intentignore", "{state}/config.toml"),
-    *("{state}/credentials.toml", "{state}/trust.json", ".Handrail/config.toml", ".handrail./config.toml"),
+    *("{state}/credentials.json", "{state}/credentials.key", "{state}/trust.json"),
+    *(".Handrail/config.toml", ".handrail./config.toml"),
 )
 RUNNING = (
     ".vscode/tasks.json",

@@ -51,7 +51,8 @@ class World(NamedTuple):
         files += [
             self.root / name for name in (".vscode", "door", "chain", "hooks", "twin", "Folder", "pipe")
         ]
-        files += [self.state / "config.toml", self.state / "credentials.toml", self.home / ".bashrc"]
+        files += [self.state / f"credentials.{kind}" for kind in ("json", "key", "toml")]
+        files += [self.state / "config.toml", self.home / ".bashrc"]
         found: dict[str, str] = {}
         for folder in guarded:
             files += [folder, *folder.rglob("*")]

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+ASKED_AT = ("/messages", "/chat/completions", "/v2/chat", ":streamGenerateContent", "/converse-stream")
 Framing = Literal["chunked", "close", "length"]
 
 
@@ -249,7 +250,7 @@ class FakeServer:
             return self.listed or Reply(
                 json.dumps(listed).encode(), content_type="application/json", framing="length"
             )
-        if request.method == "GET" or not path.endswith(("/messages", "/chat/completions")):
+        if request.method == "GET" or not path.endswith(ASKED_AT):
             return Reply(b"{}", status=404, content_type="application/json", framing="length")
         if self._script is None:
             assert callable(self.replies)

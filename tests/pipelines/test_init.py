@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handrail.app.changes import undo_of
+from handrail.app.history.changes import undo_of
 from handrail.protocol.commands import AnswerApproval, SendMessage
 from handrail.protocol.events import (
     ApprovalAsked,

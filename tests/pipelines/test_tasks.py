@@ -9,19 +9,24 @@ from typing import Any
 import pytest
 
 from handrail.engine.router.confidence import route_outcomes
+from handrail.engine.router.model_classifier import JUST_PICKED
 from handrail.models.model import Capabilities
 from handrail.models.scripted_model import ScriptedModel
+from handrail.pipelines.tasks import MANY_ALIKE
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import (
     GateFailed,
+    Recorded,
     Routed,
     RunCompleted,
     RunPaused,
     RunStarted,
     StageStarted,
     TurnFinished,
+    UserMessage,
 )
-from handrail.protocol.values import TaskFilter
+from handrail.protocol.values import RouterDecision, TaskFilter
+from handrail.sessions.projections import RouteState
 from tests.engine.conversation import Conversation, conversation, words
 
 pytestmark = pytest.mark.anyio
@@ -158,6 +163,22 @@ async def test_an_invalid_operation_is_repaired_once_with_hints_then_shown_and_n
 
 
 @pytest.mark.promise("TASK-10")
+async def test_more_than_five_tasks_are_changed_by_one_bulk_operation(tmp_path: Path) -> None:
+    chores = [{"title": f"Chore {number}"} for number in range(1, 7)]
+    single = [{"op": "complete", "id": str(number)} for number in range(1, 7)]
+    bulk = {"op": "bulk_complete", "where": {"ids": [str(number) for number in range(1, 7)]}}
+    script = (proposed(*single), proposed(bulk, when=MANY_ALIKE), summarised())
+    async with talking(tmp_path, *script, seed=chores) as talk:
+        await talk.turn("mark all chores as done on my list")
+        assert "a  complete 6 tasks: Chore 1, Chore 2" in asked(talk)
+    different = [{"op": "update", "id": str(n), "title": f"Task {n}"} for n in range(1, 7)]
+    (tmp_path / "other").mkdir()
+    async with talking(tmp_path / "other", proposed(*different), summarised(), seed=chores) as talk:
+        await talk.turn("rename all chores to tasks on my list")
+        assert "f  change 6" in asked(talk)
+
+
+@pytest.mark.promise("TASK-10")
 async def test_a_question_is_answered_and_proposes_nothing_even_if_the_model_does(tmp_path: Path) -> None:
     async with talking(tmp_path, proposed({"op": "delete", "id": "1"}, answer="Milk and Zoë.")) as talk:
         turn = await talk.turn("What is on my list?")
@@ -219,12 +240,41 @@ async def test_a_small_model_is_not_needed_for_a_question(
     one = {"op": "create", "id": "9", "title": "Pay rent", "scheduled_for": "", "time": "", "recurrence": " "}
     async with talking(tmp_path, {"text": json.dumps(one)}) as talk:
         await talk.turn("which high priority tasks are there?")
-        assert ended(talk) == "- 2 Call Zoë, Fri 2031-05-02, high priority"
+        assert ended(talk) == "1 task:\n\n- Call Zoë, Fri 2 May 2031, high priority (#2)"
+        await talk.turn("when is the milk due?")
+        assert ended(talk) == "1 task:\n\n- Buy milk (#1)"
+        await talk.turn("what is on my list?")
+        lines = ended(talk).splitlines()
+        assert lines[0] == "3 tasks:"
+        assert [line.partition(",")[0] for line in lines[2:]] == [
+            "- Water the plants",
+            "- Call Zoë",
+            "- Buy milk (#1)",
+        ]
         assert talk.requests == []
         await talk.turn("remind me to pay the rent")
         assert asked(talk).startswith("This would add 1 task.")
         assert len(talk.requests) == 1
         assert "Call Zoë" not in words(talk.requests[0])
+
+
+@pytest.mark.promise("TASK-10")
+async def test_what_is_overdue_is_what_was_not_done_when_its_day_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Capabilities(context_window=8_192, native_tools=False, schema_output=True, one_action=True)
+    monkeypatch.setattr(ScriptedModel, "capabilities", small)
+    always = {"until": "2099-12-31"}
+    seed = [
+        {"title": "Vitamins", "date": "2020-01-01", "recurrence": "daily", **always},
+        {"title": "Census", "date": "2020-01-01", "recurrence": "every 3650 days", **always},
+        {"title": "Letter", "date": "2021-03-01"},
+        {"title": "Sent already", "date": "2021-03-01", "completed": True},
+        {"title": "Next century", "date": "2099-03-01"},
+    ]
+    async with talking(tmp_path, seed=seed) as talk:
+        await talk.turn("what is overdue?")
+        assert ended(talk) == "1 task:\n\n- Letter, Mon 1 Mar 2021 (#3)"
 
 
 @pytest.mark.promise("TASK-10")
@@ -295,6 +345,41 @@ async def test_a_selection_seeds_the_filter_and_the_model_is_shown_only_that(tmp
         shown = words(talk.requests[0])
         assert "Buy milk" in shown
         assert "Zoë" not in shown
+
+
+@pytest.mark.promise("TASK-18")
+async def test_tasks_that_were_just_picked_are_what_a_short_message_means(tmp_path: Path) -> None:
+    unsure = {"when": JUST_PICKED, "text": json.dumps({"decision": "chat", "confidence": 0.9})}
+    done = proposed({"op": "complete", "id": "1"})
+    script = (done, summarised(), unsure, {"text": "Hm."}, done, summarised(), done, summarised())
+    async with talking(tmp_path, *script) as talk:
+
+        async def say(text: str, selection: TaskFilter | None = None) -> str:
+            """What the first request about the message shows to a model."""
+            before = len(talk.requests)
+            await talk.send(SendMessage(text=text, selection=selection, proposes=True))
+            await talk.until(TurnFinished)
+            return words(talk.requests[before])
+
+        await say("these are done", TaskFilter(ids=("1",)))
+        shown = await say("the cart class, perhaps")
+        assert f"{JUST_PICKED}\n1 Buy milk\n" in shown
+        shown = await say("move them to friday")
+        assert "Buy milk" in shown
+        assert "Zoë" not in shown
+        assert "Zoë" in await say('move "Do it now" to friday')
+
+
+@pytest.mark.promise("TASK-18")
+@pytest.mark.parametrize(("seconds", "known"), [(599.0, True), (601.0, False)])
+def test_what_was_picked_is_remembered_for_ten_minutes(seconds: float, *, known: bool) -> None:
+    state, where = RouteState(), TaskFilter(ids=("1",))
+    decision = RouterDecision(decision="tasks", confidence=1.0, where=where)
+    routed = Routed(turn_id="t_1", message="done", route="tasks", by="answer", decision=decision)
+    message = UserMessage(message_id="m_1", turn_id="t_2", text="move them to friday")
+    state.apply(Recorded("s_1", seq=1, at=1_000.0, event=routed))
+    state.apply(Recorded("s_1", seq=2, at=1_000.0 + seconds, event=message))
+    assert state.confirmed == (where if known else None)
 
 
 @pytest.mark.promise("TASK-10")

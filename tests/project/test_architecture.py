@@ -99,12 +99,14 @@ def test_only_the_writer_and_our_own_state_write_files() -> None:
         *("tools/sandbox/fork_server.py", "tools/sandbox/warm_launcher.py"),
     )
     state = ("config", "interfaces", "models/embedded", "storage")
-    # The trace is appended to, and what a command changed of git's and Handrail's files is restored.
+    # The trace is appended to, what a command changed of git's and Handrail's files is restored, and
+    # installed packages, which git ignores, are in no change set.
     writers = (
         *("workspace/disk.py", "workspace/writer.py"),
-        *("changes/trace/trace_file.py", "changes/protected/restorer.py"),
+        *("changes/trace/trace_file.py", "changes/protected/restorer.py", "changes/packages.py"),
         "workspace/scratch_copy",  # in Handrail's own folder
         *("verification/localise/injected", "verification/witness/injected"),  # run in the project's tests
+        "verification/behaviour/injected",
     )
     rooms = modules(apart_from=(*state, *writers, *trial))
     found = [call for call in calls(rooms) if matches(call.name, CHANGES_FILES) or opens_for_writing(call)]
@@ -119,6 +121,7 @@ READERS_OF_THEIR_OWN = (
     "models/scripted_model.py",  # the user names its file
     "interfaces/cli/commands/edit.py",  # the user names the file; it may be a pipe, as in <(command)
     "interfaces/cli/commands/setup/policy.py",
+    "interfaces/acp/stdio.py",  # the pipes that it was started with
     "interfaces/web/frame.py",  # scripts and styles in the installed package
     "engine/admin/trace.py",  # the export that the user names
     "verification/witness/injected",  # its key, in the folder of a report
@@ -210,6 +213,7 @@ def test_everything_printed_goes_through_the_filter() -> None:
     allowed = {
         "interfaces/cli/main.py": ("print", "sys.stdout.flush"),  # the version and the help
         "interfaces/cli/conversation/input_line.py": ("self._output.write_raw",),  # lines made by `ansi`
+        "interfaces/acp/terminals.py": ("os.write",),  # output as the session has it, cleaned
         "interfaces/cli/commands/rewind.py": ("input",),  # its prompt is cleaned
         "interfaces/cli/commands/setup/model.py": ("input",),
     }

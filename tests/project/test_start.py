@@ -9,12 +9,17 @@ import pytest
 from tests.models.fake_server import FakeServer, Reply
 
 LATER = (
+    "cryptography",
     "genai_prices",
     "email",
     "html.parser",
     "httpcore2._sync",
     "httpx2",
     "importlib.metadata",
+    "keyring",
+    "mcp",
+    "mcp_types",
+    "pydantic",
     "prompt_toolkit",
     "rich",
     "starlette",

@@ -32,7 +32,7 @@ def test_a_dry_run_predicts_what_apply_does_and_undo_gives_back_the_same_bytes(
     rounds: list[list[Any]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, task_list(Path(folder)) as tasks:
-        tasks.apply(SEED)
+        tasks.apply([*SEED, {"op": "complete_occurrence", "id": "3", "date": "2026-11-17"}])
         versions = []
         for operations in rounds:
             before, predicted = tasks.as_bytes(), tasks.dry_run(operations)

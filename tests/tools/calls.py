@@ -143,6 +143,7 @@ def open_bench(
     hooks: Sequence[Hook] = (),
     workspace_type: type[Workspace] = Workspace,
     lessons: LessonSettings | None = None,
+    tools: Toolbox | None = None,
 ) -> Bench:
     """A workspace `folder/work`, a log beside it, and a gate between the two."""
     root = folder / "work"
@@ -150,7 +151,7 @@ def open_bench(
     session = open_session(folder / "log", root, mode, text)
     workspace = workspace_type(root, state_folders=(folder / "log",))
     user = User(session)
-    tools = Toolbox(sandbox, IntentFile(workspace), lessons, readable_secrets)
+    tools = tools or Toolbox(sandbox, IntentFile(workspace), lessons, readable_secrets)
     gate = Gate(
         session,
         workspace,

@@ -40,7 +40,7 @@ def test_the_schema_says_what_msgspec_would_say(name: str) -> None:
 
 def test_what_has_no_rule_is_an_error_and_not_a_schema_that_says_too_little() -> None:
     class Named(Value):
-        names: dict[str, int]
+        names: set[str]
 
     class Even(Value):
         number: Annotated[int, Meta(multiple_of=2)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.app.model_tools import mermaid_problems
+from handrail.app.extensions.model_tools import mermaid_problems
 from handrail.config.places import WORKSPACE_SETTINGS, find_places
 from handrail.protocol.events import ToolFinished
 from tests.config.test_skills import here, own

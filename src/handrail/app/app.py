@@ -15,8 +15,9 @@ from anyio.abc import TaskGroup
 
 from handrail import __version__
 from handrail.app.command_checks import checked_command
-from handrail.app.model_tools import build_toolbox
+from handrail.app.extensions.model_tools import build_agents, build_sources, build_toolbox
 from handrail.app.notices import own_files_notice, restored_notice
+from handrail.app.telemetry.follow import telemetry_notice, telemetry_settings, traced
 from handrail.config.layers import LoadedSettings, load_settings
 from handrail.config.places import Places, find_places, workspace_folder
 from handrail.config.toml_edit import add_in_file
@@ -36,7 +37,7 @@ from handrail.engine.pipeline import Catalogue
 from handrail.engine.requests.model_pool import ModelPool
 from handrail.engine.router.router import check_route
 from handrail.models.model_choice import ModelChoice
-from handrail.pipelines.load import BUILT_IN_PIPELINES, AgentFolders, with_settings
+from handrail.pipelines.load import BUILT_IN_PIPELINES, with_settings
 from handrail.protocol import commands
 from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import Delta, Recorded, RouteSet, SessionStarted
@@ -165,9 +166,8 @@ class App:
         self.model_pool = ModelPool(loaded, places, environ, options.model, workspace.root)
         self._sandbox = Sandbox(places.data)
         self._sandbox.remove_leftovers(workspace.root)
-        self.agents = AgentFolders(
-            places, workspace.root, lambda model: self.model_pool.reach(model).problem, trusted=options.trust
-        )
+        self.sources = build_sources(self, self._sandbox, tasks, environ)
+        self.agents = build_agents(self)
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
         settings = loaded.settings
         self._toolbox = build_toolbox(self, self._sandbox, self._intents, environ)
@@ -193,6 +193,7 @@ class App:
             *own_files_notice(workspace),
             *restored_notice(log.folder, workspace.root),
             *(f"{each.file}: {each.key} was ignored: {each.why}" for each in loaded.ignored),
+            *telemetry_notice(loaded.settings, environ),
             *(["`handrail trust` shows it, and lets you trust it."] if loaded.ignored else []),
         ]
         self._tasks = tasks
@@ -206,7 +207,8 @@ class App:
     async def close(self) -> None:
         self._warming.cancel()
         self._host.close()
-        self._toolbox.run_tool.close()
+        await self.sources.close()
+        self._toolbox.close()
         self._sandbox.close()
         await self.model_pool.aclose()
 
@@ -283,7 +285,7 @@ class App:
 
     def busy(self) -> bool:
         """Whether a turn runs in this process, and does not wait for the user: closing would interrupt it."""
-        states = [each.session.state for each in self._host.all() if each.session.held]
+        states = (each.session.state for each in self._host.all() if each.session.held)
         return any(state.turn and not (state.approvals or state.questions) for state in states)
 
     async def until_idle(self) -> None:
@@ -390,8 +392,7 @@ class App:
         self._tasks.start_soon(work)
 
     async def chosen_model(self, session_id: str = "") -> ModelChoice:
-        session = Session(self.log, session_id).load() if session_id else None
-        return await self.model_pool.choice(session)
+        return await self.model_pool.choice(Session(self.log, session_id).load() if session_id else None)
 
     @property
     def proposals(self) -> "Proposals":
@@ -494,4 +495,6 @@ class App:
             # A process that exits after its own task must not start a later one, which it would cut off.
             return self.options.answerable or bool(waiting & self._sent)
 
-        await Runner(session, self.workspace, self.turn_factory, self._commits, begins=begins).run()
+        traces = telemetry_settings(self.settings, self._environ)
+        async with traced(session, traces, lambda: self.model_pool.secrets().hide):
+            await Runner(session, self.workspace, self.turn_factory, self._commits, begins=begins).run()

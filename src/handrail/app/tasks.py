@@ -81,6 +81,11 @@ def week(tasks: Sequence[Task], day: date) -> list[tuple[date, tuple[DatedTask, 
     return [(each, tuple(sorted(shown, key=_order))) for each, shown in found.items()]
 
 
+def on_day(tasks: Sequence[Task], day: date) -> tuple[DatedTask, ...]:
+    """What is on one day, the done included."""
+    return dict(week(tasks, day))[day]
+
+
 def _order(each: DatedTask) -> tuple[bool, date, str, int, int]:
     rank = ("high", "medium", "low", "").index(each.task.priority)
     return each.done, each.day or date.max, each.task.time or "99", rank, each.task.number
@@ -238,5 +243,12 @@ async def _complete_when_built(
 ) -> None:
     with suppress(HandrailError):  # the session shows it
         result = await build(lambda _: None)
-        if result.exit_status == 0 and not task.repeats and not task.completed:
-            app.tasks.apply([{"op": "complete", "id": task.id}], session_id=result.session_id)
+        if result.exit_status == 0:
+            complete_built(app.tasks, task.id, result.session_id)
+
+
+def complete_built(tasks: TaskList, task_id: str, session_id: str = "") -> OperationReport:
+    """Complete a task that was built, or the occurrence that is due; an invalid result where it is gone."""
+    task = tasks.get(task_id)
+    op = "complete_occurrence" if task and task.repeats else "complete"
+    return tasks.apply([{"op": op, "id": task_id}], session_id=session_id).report

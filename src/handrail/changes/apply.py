@@ -8,7 +8,7 @@ files once more before removing them.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import PurePosixPath
 
@@ -74,7 +74,12 @@ async def apply_when_free(
         lock = await wait_for_workspace(both, session.log.folder, f"session {session.id}")
         if check:
             check()
-        applied = both.enter_context(applying(session, workspace, change_set, emptied=emptied, lock=lock))
+        if workspace.editor and workspace.editor.has(session.id):
+            from handrail.changes.editor_writes import apply_in_editor
+
+            applied = await apply_in_editor(both, session, workspace, change_set, lock, emptied=emptied)
+        else:
+            applied = both.enter_context(applying(session, workspace, change_set, emptied=emptied, lock=lock))
         held.push(both.pop_all())
     return applied
 
@@ -97,12 +102,12 @@ def applying(
     taken = nullcontext(lock) if lock else workspace_lock(session.log.folder, f"session {session.id}")
     with taken as held:
         finish_unfinished(session, writer, held)
-        prepared = _prepare(session, writer, held, change_set, tuple(emptied))
+        prepared = prepare(session, writer, held, change_set, tuple(emptied))
         steps = file_steps(prepared)
         try:
             for step in steps:
                 writer.forward(step)
-            _sync(session, writer, prepared)
+            sync(session, writer, prepared)
         except (OSError, PathProblem):
             why = revert_change(writer, prepared, session.log)
             session.append(ChangeAbandoned(change_id=prepared.change_id, why=why))
@@ -110,24 +115,30 @@ def applying(
             raise
         yield ChangeApplied(change_id=prepared.change_id)
         if prepared.change_id not in session.state.files.prepared:
-            _tidy(session, writer, prepared)
+            tidy(session, writer, prepared)
 
 
-def _prepare(
+def prepare(
     session: Session,
     writer: Writer,
     lock: HeldLock,
     change_set: ChangeSet,
     emptied: tuple[str, ...],
+    *,
+    in_editor: Collection[str] = (),
 ) -> ChangePrepared:
-    """Everything up to the commit of the prepared set; where that fails, nothing is left behind."""
+    """Everything up to the commit of the prepared set; where that fails, nothing is left behind.
+
+    `in_editor`: files that an editor writes; whether it has their base was checked before.
+    """
     origin, edits = change_set.origin, change_set.edits
     counts = Counter(path for edit in edits for path in (edit.path, edit.destination) if path)
     for path, times in counts.items():
         if times > 1:
             message = f"{path} is changed {times} times in one set. Combine them into one change."
             raise PathProblem(message, "invalid_arguments", path)
-    bases = [_base(writer, edit, agreed=change_set.hard_links_agreed) for edit in edits]
+    agreed = change_set.hard_links_agreed
+    bases = [_base(writer, edit, agreed=agreed, editor=edit.path in in_editor) for edit in edits]
     missing: dict[str, None] = {}
     wanted = [text_path(each.path) for each in change_set.folder_modes if each.new is not None]
     missing |= dict.fromkeys(path for path in wanted if writer.folder_mode(path) is None)
@@ -141,7 +152,10 @@ def _prepare(
     )
     prepared = ChangePrepared(
         change_id=new_id("c"),
-        files=tuple(_change(edit, base) for edit, base in zip(edits, bases, strict=True)),
+        files=tuple(
+            _change(edit, base, editor=edit.path in in_editor)
+            for edit, base in zip(edits, bases, strict=True)
+        ),
         folders=tuple(map(path_text, sorted(missing))),
         emptied=tuple(map(path_text, emptied)),
         folder_modes=change_set.folder_modes,
@@ -170,16 +184,19 @@ def _put(writer: Writer, prepared: ChangePrepared, edits: Sequence[FileEdit]) ->
     contents = {edit.destination or edit.path: edit.new for edit in edits}
     modes = {}
     for step in file_steps(prepared):
-        if step.new:
+        if step.new and not step.editor:
             modes[step.path] = writer.put(step, contents[step.path] or b"", step.new_mode)
-    files = [replace(file, new_mode=modes.get(file.destination or file.path)) for file in prepared.files]
+    files = [
+        file if file.editor else replace(file, new_mode=modes.get(file.destination or file.path))
+        for file in prepared.files
+    ]
     return replace(prepared, files=tuple(files))
 
 
-def _base(writer: Writer, edit: FileEdit, *, agreed: bool) -> FileState:
-    """The file as it is, if it is what the edit starts from."""
+def _base(writer: Writer, edit: FileEdit, *, agreed: bool, editor: bool) -> FileState:
+    """The file as it is, if it is what the edit starts from; an editor's text need not be on disk."""
     found = writer.look(edit.path)
-    if found.sha256 != edit.old_sha256:
+    if found.sha256 != edit.old_sha256 and not editor:
         raise stale_file(edit.path)
     if edit.destination and writer.look(edit.destination).sha256:
         raise PathProblem(f"{edit.destination} already exists.", "file_exists", edit.destination)
@@ -191,7 +208,7 @@ def _base(writer: Writer, edit: FileEdit, *, agreed: bool) -> FileState:
     return found
 
 
-def _change(edit: FileEdit, base: FileState) -> FileChange:
+def _change(edit: FileEdit, base: FileState, *, editor: bool) -> FileChange:
     mode = edit.mode if edit.mode is not None else base.mode
     return FileChange(
         path=printable(edit.path),
@@ -208,10 +225,11 @@ def _change(edit: FileEdit, base: FileState) -> FileChange:
         ignored=edit.ignored,
         size=len(edit.new) if edit.new is not None else None,
         ranges=changed_ranges(edit.old, edit.new),
+        editor=editor,
     )
 
 
-def _sync(session: Session, writer: Writer, prepared: ChangePrepared) -> None:
+def sync(session: Session, writer: Writer, prepared: ChangePrepared) -> None:
     paths = [*(step.path for step in file_steps(prepared)), *map(text_path, prepared.folders)]
     if len(session.log.leftover) > MAX_UNSYNCED:
         paths += [f"{folder}/x" for folder in session.log.leftover.unsynced]
@@ -219,7 +237,7 @@ def _sync(session: Session, writer: Writer, prepared: ChangePrepared) -> None:
     session.log.leftover.synced({str(PurePosixPath(path).parent) for path in paths})
 
 
-def _tidy(session: Session, writer: Writer, prepared: ChangePrepared) -> None:
+def tidy(session: Session, writer: Writer, prepared: ChangePrepared) -> None:
     """Remove what was replaced, unless somebody has written to it: then it is kept and reported."""
     kept: list[Event] = []
     written = try_write_trace(open_trace(writer, session.log), prepared, fresh=True)

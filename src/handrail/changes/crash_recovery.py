@@ -30,6 +30,9 @@ __all__ = ["exchange_offered"]
 COPIES_FOLDER = "copies"
 """Beside the log: what commands may change is copied there, in mode `sandbox`."""
 NOT_MADE = "The change was not made: the files are as they were before it."
+EDITOR_UNKNOWN = (
+    "An editor was to write {}: whether it has the change as unsaved text is not known. Look there."
+)
 
 
 def file_steps(prepared: ChangePrepared) -> list[FileStep]:
@@ -44,7 +47,8 @@ def file_steps(prepared: ChangePrepared) -> list[FileStep]:
         else:
             special = is_special(file.old_mode) or is_special(file.new_mode)
             like = path if old and new and not special else ""
-            steps.append(FileStep(path, old, new, file.old_mode, file.new_mode, mark, like=like))
+            modes = (file.old_mode, file.new_mode)
+            steps.append(FileStep(path, old, new, *modes, mark, like=like, editor=file.editor))
     return steps
 
 
@@ -151,7 +155,9 @@ def settle_change(writer: Writer, prepared: ChangePrepared, log: Log) -> Settlem
             writer.sync([*(step.path for step in steps), *map(text_path, prepared.folders)])
             remove_leftovers(writer, prepared)
             return Settlement("applied")
-    return Settlement("abandoned", revert_change(writer, prepared, log))
+    why = revert_change(writer, prepared, log)
+    asked = [printable(step.path) for step in steps if step.editor]
+    return Settlement("abandoned", f"{why} {EDITOR_UNKNOWN.format(', '.join(asked))}" if asked else why)
 
 
 def revert_change(writer: Writer, prepared: ChangePrepared, log: Log) -> str:
@@ -169,10 +175,12 @@ def revert_change(writer: Writer, prepared: ChangePrepared, log: Log) -> str:
     writer.remove_folders(map(text_path, reversed(prepared.folders)))
     _reset_folder_modes(writer, prepared)
     writer.sync([*(step.path for step in steps), *map(text_path, prepared.folders)])
-    if set(states) <= {"old"} and not kept:
+    pairs = list(zip(steps, states, strict=True))
+    # A file with unsaved text in an editor is neither old nor new on disk.
+    theirs = [printable(step.path) for step, state in pairs if state == "third" and not step.editor]
+    if not theirs and "new" not in states and not kept:
         return NOT_MADE
-    theirs = [printable(step.path) for step, state in zip(steps, states, strict=True) if state == "third"]
-    lost = [printable(step.path) for step, state in zip(steps, states, strict=True) if state == "new"]
+    lost = [printable(step.path) for step, state in pairs if state == "new"]
     parts = []
     if theirs or kept:
         changed = f" ({', '.join(theirs)})" if theirs else ""

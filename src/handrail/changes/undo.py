@@ -284,6 +284,8 @@ def _plan(
     if outside or folder.in_git or ours:
         return FilePlan(path, "conflict", FileContent(), why=f"{path} now points somewhere else.")
     now = FileContent() if writer.folder_mode(path) is not None else writer.read(path)
+    if (unsaved := workspace.unsaved.get(path)) is not None:
+        now = FileContent(now.found._replace(sha256=sha256(unsaved)), unsaved)
     walk = FileWalk(now.found.sha256, now.found.mode, now.data)
     try:
         for past in steps:

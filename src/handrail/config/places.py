@@ -20,6 +20,7 @@ class Places(NamedTuple):
     data: Path
     settings: Path
     credentials: Path
+    """Encrypted; see `config/credentials.py`."""
 
 
 def find_places(environ: Mapping[str, str]) -> Places:
@@ -30,7 +31,7 @@ def find_places(environ: Mapping[str, str]) -> Places:
     else:
         data = _xdg("XDG_DATA_HOME", ".local/share", environ) / "handrail"
         settings = _xdg("XDG_CONFIG_HOME", ".config", environ) / "handrail"
-    return Places(data, settings / "config.toml", settings / "credentials.toml")
+    return Places(data, settings / "config.toml", settings / "credentials.json")
 
 
 def workspace_folder(places: Places, workspace: Path) -> Path:

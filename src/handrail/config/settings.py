@@ -15,6 +15,8 @@ from handrail.protocol.problems import WrongField
 from handrail.protocol.values import AllowedCommand, HookPoint, Mode, Value
 
 Wire = Literal["openai", "anthropic"]
+SdkProvider = Literal["bedrock", "cohere", "google", "groq", "mistral", "vertex"]
+"""Providers whose own client library is used, by the extra `providers`."""
 Usd = Annotated[float, Meta(ge=0)]
 TOOL_POINTS = ("before_tool", "after_tool")
 Argument = Annotated[str, Meta(pattern=r"^[^\x00]+$")]
@@ -38,6 +40,14 @@ class ConnectionSettings(Value):
     """One connection. With the name of a built-in one, it changes only the fields that are set."""
 
     protocol: Wire | UnsetType = UNSET
+    provider: SdkProvider | UnsetType = UNSET
+    """Use this provider's own protocol, by its client library, in place of `protocol`."""
+    region: Annotated[str, Meta(pattern=r"^[a-z0-9-]+$")] | UnsetType = UNSET
+    """Where Amazon Bedrock or Google Vertex AI runs the model, such as `eu-central-1`."""
+    project: str | UnsetType = UNSET
+    """The project of Google Vertex AI."""
+    cloud_login: bool | UnsetType = UNSET
+    """Without a key, use the login of the `aws` or `gcloud` program (bedrock and vertex)."""
     base_url: str | UnsetType = UNSET
     """Everything before `/chat/completions` or `/v1/messages`, such as `https://host/v1`."""
     key_env: tuple[str, ...] | UnsetType = UNSET
@@ -237,6 +247,8 @@ class BuildSettings(Value):
 
     verify_in: Literal["copy", "workspace"] = "copy"
     """`workspace`: files are changed in the workspace, checked there, and rolled back if they do not pass."""
+    changelog: str = ""
+    """Where a build adds its entry; empty: the changelog at the root, if there is one."""
     candidates: Annotated[int, Meta(ge=1, le=8)] = 1
     """Independent answers that are tried before the best one is corrected."""
 
@@ -256,6 +268,20 @@ class LessonSettings(Value):
 class TaskSettings(Value):
     time_zone: str = ""
     """The zone in which dates of the task list are meant, such as `Europe/Berlin`; empty: the system's."""
+
+
+class TelemetrySettings(Value):
+    """Traces for OpenTelemetry; its own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, turn them on too."""
+
+    endpoint: str = ""
+    """The address of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`; empty: off."""
+    content: bool = False
+    """Whether spans hold messages, arguments and results, without known secrets."""
+
+
+class KnowledgeSettings(Value):
+    web_search: str = ""
+    """A URL with `{query}` in it that answers a web search with JSON, as SearXNG does; empty: none."""
 
 
 class DisplaySettings(Value):
@@ -279,7 +305,9 @@ class Settings(Value):
     intents: IntentSettings = IntentSettings()
     lessons: LessonSettings = LessonSettings()
     tasks: TaskSettings = TaskSettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
     display: DisplaySettings = DisplaySettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     checks: CheckSettings = CheckSettings()
     build: BuildSettings = BuildSettings()
     hooks: tuple[HookSettings, ...] = ()

@@ -28,14 +28,14 @@ def save_setting(places: Places, key: str, text: str) -> Any:
 
 def set_in_file(path: Path, key: KeyPath, value: Any) -> None:
     """Set one key, creating the file (readable only by the user) if needed; all or nothing."""
-    with _locked(path) as real:
+    with locked(path) as real:
         file = read_toml(path)
         _replace(real, set_in_text(file.text if file else "", key, value, str(path)))
 
 
 def add_in_file(path: Path, key: KeyPath, value: str) -> None:
     """Add one value to a list, creating file and list if needed; all or nothing."""
-    with _locked(path) as real:
+    with locked(path) as real:
         file = read_toml(path)
         inner: Any = file.data if file else {}
         for part in key:
@@ -132,7 +132,7 @@ def _before_sections(text: str, found: Sequence[Statement], line: str, newline: 
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[Path]:
+def locked(path: Path) -> Iterator[Path]:
     """The real path of a file that no other process edits meanwhile; its folder is created if needed."""
     real = path.resolve()
     folder = make_private(real.parent)

@@ -43,6 +43,7 @@ REFUSAL_REASONS = {
     "auto_route": "only you choose where your messages go",
     "router": "only you choose where your messages go",
     "tasks": "only you choose the time zone of your tasks",
+    "knowledge": "it would choose where your web searches are sent",
     "display": "only you choose how Handrail looks",
     "build": "only you choose where unverified code is tried, and how much it may cost",
 }
@@ -51,6 +52,7 @@ TRUST_FILE = "trust.json"
 AGENTS_FILE = "trusted-agents.json"
 COMMANDS_FILE = "trusted-commands.json"
 SKILLS_FILE = "trusted-skills.json"
+SOURCES_FILE = "trusted-sources.json"
 
 
 def why_not_allowed(key: str, value: Any, current: Any) -> str:
@@ -127,6 +129,11 @@ def trusted_skills(places: Places, workspace: Path) -> dict[str, str]:
     return _load_hashes(_trust_path(places, workspace, SKILLS_FILE))
 
 
+def trusted_sources(places: Places, workspace: Path) -> dict[str, str]:
+    """{source of the workspace that the user trusted: hash of its definition and programs}"""
+    return _load_hashes(_trust_path(places, workspace, SOURCES_FILE))
+
+
 def trust(places: Places, workspace: Path, workspace_files: Iterable[WorkspaceFile]) -> None:
     """Record that the user trusts exactly these bytes of the workspace."""
     _save_hashes(_trust_path(places, workspace), {each.name: each.sha256 for each in workspace_files})
@@ -145,6 +152,11 @@ def trust_commands(places: Places, workspace: Path, hashes: Mapping[str, str]) -
 def trust_skills(places: Places, workspace: Path, hashes: Mapping[str, str]) -> None:
     """Record that the user trusts these skills too, as they are now."""
     _add_hashes(_trust_path(places, workspace, SKILLS_FILE), hashes)
+
+
+def trust_sources(places: Places, workspace: Path, hashes: Mapping[str, str]) -> None:
+    """Record that the user trusts these sources too, as they are now."""
+    _add_hashes(_trust_path(places, workspace, SOURCES_FILE), hashes)
 
 
 def _add_hashes(file: Path, hashes: Mapping[str, str]) -> None:
@@ -167,7 +179,7 @@ def _save_hashes(file: Path, hashes: Mapping[str, str]) -> None:
 
 def revoke(places: Places, workspace: Path) -> bool:
     """Remove all trust in this workspace; True if there was any."""
-    names = (TRUST_FILE, AGENTS_FILE, COMMANDS_FILE, SKILLS_FILE)
+    names = (TRUST_FILE, AGENTS_FILE, COMMANDS_FILE, SKILLS_FILE, SOURCES_FILE)
     files = [_trust_path(places, workspace, name) for name in names]
     found = [file for file in files if file.exists()]
     for file in found:

@@ -113,6 +113,27 @@ def skill_prompt(skills: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
+# Sources: one line each; the model asks for the tools of one when it needs it.
+
+SOURCES_FIRST = (
+    "Sources are servers with more tools. Where one helps with the request, use it with the tool `mcp`:"
+)
+
+
+def source_prompt(sources: Sequence[tuple[str, str]], most: int) -> str:
+    """What the system prompt says about sources, of which each has a name and a description."""
+    lines, left = [SOURCES_FIRST], most - len(SOURCES_FIRST)
+    for name, description in sources:
+        line = f"- {name}{f': {description}' if description else ''}"
+        if len(line) + 1 > left:
+            break
+        left -= len(line) + 1
+        lines.append(line)
+    if more := [name for name, _ in sources[len(lines) - 1 :]]:
+        lines.append(f"And {len(more)} more, by name only: {plain_line(', '.join(more), most // 3)}")
+    return "\n".join(lines)
+
+
 class Prompt(NamedTuple):
     """The parts of a request that stay the same during a turn."""
 
@@ -128,6 +149,10 @@ class Prompt(NamedTuple):
     def with_skills(self, skills: Sequence[tuple[str, str]]) -> "Prompt":
         """With the names and descriptions of skills, where there are any."""
         return self._replace(system=f"{self.system}\n\n{skill_prompt(skills)}") if skills else self
+
+    def with_sources(self, sources: Sequence[tuple[str, str]], most: int) -> "Prompt":
+        """With the names and descriptions of sources, where there are any; at most so many characters."""
+        return self._replace(system=f"{self.system}\n\n{source_prompt(sources, most)}") if sources else self
 
     def with_hooks(self, text: str | None) -> "Prompt":
         """With what the user's hooks said when the session started."""

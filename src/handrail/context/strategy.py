@@ -36,6 +36,9 @@ class PromptFacts(NamedTuple):
     notes_chars: int
     skills: Sequence[tuple[str, str]] = ()
     """Name and description of each skill that can be used."""
+    sources: Sequence[tuple[str, str]] = ()
+    """The same of sources."""
+    sources_chars: int = 1_500
     intents: IntentList | None = None
     active: str = ""
     """Id of the session's intent."""
@@ -91,7 +94,7 @@ class Strategy:
         notes = project_notes(root, facts.notes_chars)
         system = system_prompt(str(root), platform.system(), notes)
         prompt = Prompt(system, tuple(facts.tools), self.intents_prompt(facts.intents, facts.active))
-        return prompt.with_skills(facts.skills)
+        return prompt.with_skills(facts.skills).with_sources(facts.sources, facts.sources_chars)
 
     def intents_prompt(self, intents: IntentList | None, active: str) -> str:
         """What the system prompt says about the workspace's intents; empty where there are none."""

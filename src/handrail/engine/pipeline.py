@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from handrail.engine.search.search import Found
     from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
+    from handrail.workspace.scratch_copy.copy import ShownCopy
 
 Output = dict[str, Any]
 IN_CONVERSATION: tuple[StageKind, ...] = ("work", "answer")
@@ -45,7 +46,8 @@ class Stage(NamedTuple):
     model: str = ""  # `ask`: the model as `connection/name`, instead of the role's; there is no fallback
     effort: Effort | None = None  # `ask` and `work`: how much the model thinks; None: the user's setting
     sampled_by: str = ""
-    """`ask`: the stage whose output may have a `temperature`: then it is asked as if for the first time."""
+    """`ask`: the stage whose output may have a `temperature`: then it is asked as if for the first time. Its
+    `role` may be the one whose model is asked."""
     max_output: int = 4_096
     otherwise: Mapping[str, Any] | None = None
     """`ask`: the output where there is no usable answer; None: the run ends."""
@@ -127,6 +129,7 @@ class Pipeline(NamedTuple):
     tells: str = ""  # names a function: what later turns are told, in place of a summary
     mode: Mode | None = None  # its runs are allowed no more than this mode allows
     tools: tuple[str, ...] = ()  # the only tools of its runs; empty: all
+    sources: tuple[str, ...] = ()  # those that are switched on for its runs
 
     def conversational(self, skips: Collection[str] = ()) -> bool:
         """Whether all stages that are not skipped are part of the session's conversation."""
@@ -223,6 +226,9 @@ class StepContext(Protocol):
     def plan(self) -> PlanState | None:
         """The session's plan as it is now."""
 
+    def other_intents(self, path: str) -> Sequence[str]:
+        """The intents that own a file which the active intent does not own; none without an active one."""
+
     @property
     def workspace(self) -> Workspace:
         """To look at files without showing them to a model; what a model is shown comes from calls."""
@@ -244,6 +250,9 @@ class StepContext(Protocol):
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
         """Call a tool through the gate. A call made before a restart is not repeated."""
+
+    async def run_in_copy(self, copy: "ShownCopy", command: str, *, network: bool) -> CallResult:
+        """Run a command in a scratch copy, through the gate; after a restart it runs again."""
 
     async def change_together(self, changes: Sequence[Change]) -> list[CallResult]:
         """Change files through the gate, all or none."""

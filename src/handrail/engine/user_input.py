@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from handrail.context.images import images_fit
 from handrail.context.map.repository_map import MapFragment, RepositoryMap
-from handrail.context.mentions import ATTACHED_CAP, LookedUp, attach_mentions
+from handrail.context.mentions import ATTACHED_CAP, LookedUp, attach_mentions, mentioned_names
 from handrail.context.message_context import (
     REATTACH_CAP,
     RunSummaries,
@@ -25,6 +25,7 @@ from handrail.sessions.session import Session
 from handrail.sessions.session_state import SessionState
 from handrail.sessions.transcript import AssistantEntry, UserEntry
 from handrail.tools.tool import head_and_tail
+from handrail.workspace.editor import MAX_KNOWN, try_look
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 
@@ -115,7 +116,20 @@ class MessageBuilder(NamedTuple):
             turn_id=turn_id,
             text=command.text,
             attached="\n\n".join(
-                filter(None, (attached.text, again.text, mapped.text, known, runs.text, now, told, before))
+                filter(
+                    None,
+                    (
+                        attached.text,
+                        command.attached,
+                        again.text,
+                        mapped.text,
+                        known,
+                        runs.text,
+                        now,
+                        told,
+                        before,
+                    ),
+                )
             ),
             files=files,
             gone=again.gone,
@@ -148,6 +162,15 @@ class MessageBuilder(NamedTuple):
         return notes + [f"{image.name}: too large for {name}" for image in images]
 
 
+async def look_before_steering(context: "TurnContext") -> None:
+    """Note unsaved text of the files that waiting messages mention."""
+    if context.workspace.editor is None:
+        return
+    for _, command in context.session.waiting():
+        if isinstance(command, commands.SendMessage):
+            await try_look(context.workspace, context.session.id, mentioned_names(command.text))
+
+
 def take_steering(context: "TurnContext", *, pictures: bool = True) -> None:
     """Commit messages that the user sent since the last step; `pictures`: the next stages can see images."""
     session = context.session
@@ -174,6 +197,17 @@ def _is_for_paused_run(state: SessionState, command: commands.SendMessage) -> bo
     from handrail.engine.breakout.table import is_answer
 
     return is_answer(state.paused, command.text)
+
+
+async def look_before_message(session: Session, workspace: Workspace, text: str) -> str:
+    """Note unsaved text of the files that a message mentions, and of those known best.
+
+    Returns what the user has to know where the editor does not answer.
+    """
+    if workspace.editor is None:
+        return ""
+    known = list(session.state.files.files)[-MAX_KNOWN:]
+    return await try_look(workspace, session.id, [*mentioned_names(text), *known])
 
 
 def turn_message(session: Session) -> UserMessage:

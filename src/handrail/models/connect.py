@@ -1,19 +1,21 @@
 """Connect to a model: find its key, learn what it can do, or say why it cannot be reached."""
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
-from handrail.config.settings import ConnectionSettings
+from handrail.config.settings import ConnectionSettings, SdkProvider
 from handrail.models.model import Capabilities, Model
 from handrail.models.prices import listed_window
 from handrail.models.providers import (
     EMBEDDED,
     LOCAL_PRICE,
     NO_EFFORT_WITH_TOOLS,
+    PROVIDER_SDKS,
     SCRIPTED,
     Connection,
     all_connections,
@@ -186,6 +188,8 @@ async def connect(
 
         return embedded_model(reference, environment)
     connection, model = resolve_model(reference, all_connections(settings or {}))
+    if connection.provider and (missing := missing_package(connection.provider)):
+        raise ConfigProblem(missing)
     key = find_key(connection, environment, credential)
     if not key and needs_key(connection):
         raise Authenticate(
@@ -193,10 +197,18 @@ async def connect(
             "or choose another model with --model."
         )
     own = (settings or {}).get(connection.name)
-    asked = connection.local and not (own and own.set_fields.keys() >= PROBED_SETTINGS)
+    asked = (
+        connection.local
+        and not connection.provider
+        and not (own and own.set_fields.keys() >= PROBED_SETTINGS)
+    )
     probed = await probe_server(connection, model, key) if asked else ProbeResult()
     capabilities = capabilities_of(connection, model, probed)
     memory = remember(connection.base_url, model) if remember else None
+    if connection.provider:
+        from handrail.models.pydantic_ai.adapter import PydanticAIModel
+
+        return PydanticAIModel(connection, model, key, capabilities, memory)
     if connection.protocol == "anthropic":
         from handrail.models.wire.anthropic import AnthropicModel
 
@@ -215,7 +227,7 @@ def preload_http(reference: str) -> None:
 
 
 def needs_key(connection: Connection) -> bool:
-    return bool(connection.key_env) and not connection.local
+    return bool(connection.key_env) and not connection.local and not connection.cloud_login
 
 
 def find_key(connection: Connection, environment: Mapping[str, str], credential: FindCredential) -> str:
@@ -224,6 +236,18 @@ def find_key(connection: Connection, environment: Mapping[str, str], credential:
         if value := environment.get(name, "").strip():
             return value
     return (credential(connection.name) or "").strip()
+
+
+def missing_package(provider: SdkProvider) -> str:
+    """What to install before a provider's client library can be used; empty if nothing is missing."""
+    sdk = PROVIDER_SDKS[provider]
+    parent, dot, _ = sdk.module.partition(".")
+    found = find_spec(parent) and (not dot or find_spec(sdk.module))
+    if find_spec("pydantic_ai") and found:
+        return ""
+    wanted = {"pydantic-ai-slim": find_spec("pydantic_ai"), sdk.package: found}
+    packages = " and ".join(name for name, there in wanted.items() if not there)
+    return f"The provider {provider!r} needs {packages}: pip install 'handrail[providers]' {sdk.package}."
 
 
 class Reachability(NamedTuple):
@@ -257,6 +281,8 @@ def check_reachable(
         key = find_key(connection, environment, credential)
     except (UsageProblem, ConfigProblem) as problem:
         return Reachability(problem=str(problem).rstrip("."))
+    if connection.provider and (missing := missing_package(connection.provider)):
+        return Reachability(problem=missing.rstrip("."))
     place = urlsplit(connection.base_url).netloc.rpartition("@")[2]
     if not key and needs_key(connection):
         variables = " or ".join(connection.key_env)

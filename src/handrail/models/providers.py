@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
-from handrail.config.settings import ConnectionSettings, Wire
+from handrail.config.settings import ConnectionSettings, SdkProvider, Wire
 from handrail.models.model import Price
 from handrail.protocol.errors import ConfigProblem, UsageProblem
 from handrail.protocol.values import Value
@@ -105,12 +105,69 @@ LOCAL_PORTS = {"ollama": 11434, "llamacpp": 8080, "lmstudio": 1234, "vllm": 8000
 LOCAL_PRICE = Price(input=0.0, output=0.0)
 
 
+class ProviderSdk(NamedTuple):
+    """A provider's client library, and what its connections have if the settings do not say."""
+
+    package: str
+    """As pip knows it."""
+    module: str
+    base_url: str
+    key_env: tuple[str, ...]
+    prices_as: str
+    clouds: bool = False
+    """Has logins of its own, and regions."""
+    adds_key: bool = True
+    """The library adds the key to requests; otherwise it is sent as `Authorization: Bearer`."""
+
+
+PROVIDER_SDKS: dict[SdkProvider, ProviderSdk] = {
+    "bedrock": ProviderSdk(
+        package="boto3",
+        module="boto3",
+        base_url="https://bedrock-runtime.{region}.amazonaws.com",
+        key_env=("AWS_BEARER_TOKEN_BEDROCK",),
+        prices_as="aws",
+        clouds=True,
+        adds_key=False,
+    ),
+    "cohere": ProviderSdk("cohere", "cohere", "https://api.cohere.com", ("CO_API_KEY",), "cohere"),
+    "google": ProviderSdk(
+        package="google-genai",
+        module="google.genai",
+        base_url="https://generativelanguage.googleapis.com",
+        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        prices_as="google",
+    ),
+    "groq": ProviderSdk("groq", "groq", "https://api.groq.com", ("GROQ_API_KEY",), "groq"),
+    "mistral": ProviderSdk(
+        package="mistralai",
+        module="mistralai",
+        base_url="https://api.mistral.ai",
+        key_env=("MISTRAL_API_KEY",),
+        prices_as="mistral",
+    ),
+    "vertex": ProviderSdk(
+        package="google-genai",
+        module="google.genai",
+        base_url="https://{region}-aiplatform.googleapis.com",
+        key_env=("VERTEX_API_KEY",),
+        prices_as="google",
+        clouds=True,
+    ),
+}
+
+
 class Connection(Value):
     """A server and how to talk to it. Only how it takes schemas is found out by trial."""
 
     name: str
     protocol: Wire
     base_url: str
+    provider: SdkProvider | None = None
+    """Its client library is used in place of `protocol`."""
+    region: str = ""
+    project: str = ""
+    cloud_login: bool = False
     key_env: tuple[str, ...] = ()
     key_header: str = ""
     headers: Mapping[str, str] = MappingProxyType({})
@@ -175,6 +232,8 @@ def build_connection(name: str, settings: ConnectionSettings) -> Connection:
     if settings.price is not UNSET:
         changed["price"] = Price(**asdict(settings.price))
     base = BUILT_IN_CONNECTIONS.get(name) or Connection(name=name, protocol="openai", base_url="")
+    if settings.provider is not UNSET:
+        base = _provider_connection(name, settings.provider, changed)
     result = replace(base, **changed)
     if urlsplit(result.base_url).scheme not in {"http", "https"} or not urlsplit(result.base_url).hostname:
         raise ConfigProblem(
@@ -182,6 +241,18 @@ def build_connection(name: str, settings: ConnectionSettings) -> Connection:
             f"such as https://host/v1; it has {result.base_url!r}."
         )
     return replace(result, base_url=result.base_url.rstrip("/"))
+
+
+def _provider_connection(name: str, provider: SdkProvider, changed: Mapping[str, Any]) -> Connection:
+    """What a connection of this provider has unless its settings change it."""
+    sdk = PROVIDER_SDKS[provider]
+    region = changed.get("region", "")
+    if sdk.clouds and not region and "base_url" not in changed:
+        raise ConfigProblem(f'connection {name!r} needs a region, such as region = "eu-central-1".')
+    base_url = sdk.base_url.format(region=region).replace("//global-", "//")
+    return Connection(
+        name=name, protocol="openai", base_url=base_url, key_env=sdk.key_env, prices_as=sdk.prices_as
+    )
 
 
 class RequestTarget(NamedTuple):

@@ -27,6 +27,7 @@ from handrail.engine.run_record import listed
 from handrail.pipelines.agent_file import (
     ROLES,
     SECTIONS,
+    WORKSPACE,
     AgentFile,
     DefinitionProblems,
     Location,
@@ -193,6 +194,7 @@ def _pipeline(files: AgentFiles, definition: AgentFile, made: Iterable[BuiltStag
         files.sha256,
         mode=definition.mode,
         tools=definition.tools,
+        sources=tuple(name for name in definition.needs if name != WORKSPACE),
     )
 
 

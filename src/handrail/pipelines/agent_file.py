@@ -217,10 +217,15 @@ class ResultEntry(Value):
     field: str = ""  # `text`: the field to show
 
 
+WORKSPACE = "workspace"
+SourceName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$")]
+
+
 class AgentFile(Value, kw_only=True):
     name: Line
     description: Line
-    needs: tuple[Literal["workspace"], ...] = ("workspace",)  # sources that are switched on for the agent
+    needs: Annotated[tuple[SourceName, ...], Meta(max_length=20)] = (WORKSPACE,)
+    """`workspace`, and sources (MCP servers) that are switched on for the agent."""
     mode: Mode | None = None  # the agent is allowed no more than this mode allows
     tools: Annotated[tuple[Name, ...], Meta(max_length=40)] = ()  # the only tools it can use; empty: all
     budget: RunBudget

@@ -105,11 +105,13 @@ class AgentFolders:
         places: Places,
         workspace: Path,
         why_not: WhyUnreachable = lambda _model: "",
+        why_no_source: WhyUnreachable = lambda _source: "",
         *,
         trusted: bool = False,
     ) -> None:
         """`trusted` allows the workspace's agents in this process."""
         self._why_not = why_not
+        self._why_no_source = why_no_source
         self._places = places
         self._workspace = workspace
         self._trusted = trusted
@@ -170,13 +172,16 @@ class AgentFolders:
         return self._loaded[key]
 
     def unreachable(self, agent: "Agent") -> list[str]:
-        """Why models that its stages name cannot be used, each with file and line."""
+        """Why models and sources that it names cannot be used, each with file and line."""
         from handrail.pipelines.agent_file import DefinitionProblems
 
         problems = DefinitionProblems(agent.files.toml)
         for at, stage in enumerate(agent.pipeline.stages):
             if stage.model and (why := self._why_not(stage.model)):
                 problems.add(("stages", at, "model"), f"{stage.model} cannot be asked: {why}")
+        for source in agent.pipeline.sources:
+            if why := self._why_no_source(source):
+                problems.add(("needs",), why)
         return problems.found
 
     def trust(self, agent: "Agent") -> Trust:

@@ -35,20 +35,28 @@ from handrail.engine.pipeline import (
 from handrail.engine.router.confidence import TASKS_ROUTE
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.task import OperationResult
-from handrail.protocol.values import TaskFilter, to_dict
-from handrail.tasks.describe import NO_CHANGE, applied_text, operation_line, summary_text, task_line
+from handrail.protocol.values import TaskFilter, to_dict, to_json
+from handrail.tasks.describe import (
+    NO_CHANGE,
+    applied_text,
+    listed_lines,
+    operation_line,
+    summary_text,
+    task_line,
+)
 from handrail.tasks.scope import asks_only, asks_something, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
 from handrail.tasks.task_list import target_digest
 
 LOOK, PROPOSE, PROPOSE_ONE, CHECK = "look", "propose", "propose_one", "check"
 SUMMARISE, OFFER, DECIDE, APPLY = "summarise", "offer", "decide", "apply"
-MAX_OPERATIONS, MAX_REVISIONS = 8, 4
+MAX_OPERATIONS, MAX_SINGLE, MAX_REVISIONS = 8, 5, 4
 FEW_TASKS, ROOM_FOR_ALL = 12, 20_000
 LABELS = "abcdefgh"
 ALL, NOTHING, SURE = "Apply all", "Change nothing", "Yes, I am sure"
 AGAIN = "The user wants something else: see what they say, and propose again."
 UNDO = "`handrail tasks undo` undoes it."
+MANY_ALIKE = f"More than {MAX_SINGLE} tasks get the same: use one bulk operation with all `ids` in `where`."
 NO_OPERATION = "The message asks for a change, and `operations` is empty. Propose it, or ask in `question`."
 ADDS = re.compile(r"\s*(?:please\s+)?(?:remind\s+me|add|create|new\s+task|schedule)\b", re.IGNORECASE)
 TEXT = {"type": "string"}
@@ -105,7 +113,7 @@ You keep the user's task list. Say which operations do what their message asks f
 before they agree. A task in the list below is: number title | date and time | what else is set.
 `operations`, at most {MAX_OPERATIONS}; empty where the message only asks. `op`: create (with `title`); \
 update, complete, delete (with `id`, the number); complete_occurrence (with `id`, and `date` of the \
-occurrence) for a task that repeats. For more than 5 tasks use one bulk_update, bulk_complete or \
+occurrence) for a task that repeats. For more than {MAX_SINGLE} tasks use one bulk_update, bulk_complete or \
 bulk_delete with `where`. Give only fields that the message speaks about. Dates as the user says them \
 (tomorrow, fri, next week) or as 2026-12-01, times as 09:30. `recurrence`: none, daily, weekdays, \
 weekly, monthly, every N days. `kind` of what is created: task, habit (done again and again), goal (an \
@@ -179,14 +187,16 @@ async def check(work: StepContext) -> Output:
     shown = work.outputs[LOOK]["tasks"]
     proposed = work.outputs.get(PROPOSE) or _single(work.outputs.get(PROPOSE_ONE, {}), shown)
     only_asks = asks_only(work.question)
-    operations = [] if only_asks else proposed.get("operations", [])[:MAX_OPERATIONS]
+    operations = [] if only_asks else proposed.get("operations", [])
+    answer = proposed.get("answer", "").strip()
     asks = asks_something(work.question)
     report = work.tasks.preview(operations)
     known = work.tasks.load().tasks
     return {
-        "answer": proposed.get("answer", "").strip() if asks else "",  # else it claims what is not done
+        "answer": (answer or _listed(work)) if asks else "",  # else it claims what is not done
         "question": "" if operations else proposed.get("question", "").strip(),
         "results": [to_dict(each) for each in report.results],
+        "hints": [MANY_ALIKE] if _many_alike(report.results) else [],
         "lines": [
             operation_line(each, [known[one].title for one in each.ids[:5] if one in known])
             for each in report.results
@@ -196,6 +206,23 @@ async def check(work: StepContext) -> Output:
         "repaired": any(issue != AGAIN for issue in work.issues),
         "asks": asks,
     }
+
+
+def _listed(work: StepContext) -> str:
+    """The tasks that a question is about: of its filter, else those that it names, else all open ones."""
+    tasks, known = work.tasks, work.outputs[LOOK].get("filter")
+    where = convert(known, TaskFilter) if known else TaskFilter()
+    named = [task for task in tasks.all() if names(work.question, task)] if not known else []
+    found = named or [task for task in tasks.find(where) if where.completed or not task.completed]
+    if not found:
+        return "No task matches." if tasks.load().tasks else "Your list is empty."
+    first, last = where.scheduled_range or ("", "")
+    today = tasks.clock.today
+    first = max(first, str(today)) if str(today) <= last else first  # what is past is shown on its own date
+    lines = [f"- {line}" for line in listed_lines(found, today, first)]
+    more = [f"- and {len(lines) - MAX_FOCUSED:,} more"] if len(lines) > MAX_FOCUSED else []
+    count = f"{len(lines):,} task{'s' * (len(lines) != 1)}:"
+    return "\n".join([count, "", *lines[:MAX_FOCUSED], *more])
 
 
 def _single(operation: Output, shown: Sequence[str]) -> Output:
@@ -212,11 +239,17 @@ def _single(operation: Output, shown: Sequence[str]) -> Output:
     return {"operations": [kept] if kept else []}
 
 
+def _many_alike(results: Sequence[OperationResult]) -> bool:
+    """Whether more than five tasks get the same operation one by one."""
+    alike = [to_json({**each.op, "id": ""}) for each in results if each.op.get("id")]
+    return any(alike.count(each) > MAX_SINGLE for each in alike)
+
+
 def is_valid(output: Output, _outputs: Outputs) -> Verdict:
     """Fails once: with the hints, the model proposes again."""
     if not (output["results"] or output["question"] or output["asks"] or output["repaired"]):
         return Failed((NO_OPERATION,))
-    wrong = [
+    wrong = output["hints"] + [
         f"{each['op'].get('op', '?')} {each['op'].get('id', '')}: {reason}"
         for each in output["results"]
         for reason in each["errors"]
@@ -340,18 +373,7 @@ def ended_text(outputs: Outputs) -> str:
         return in_sections(found["answer"], "\n".join(lines))
     parts = [found["answer"], found["question"]]
     parts += [f"- {text}" for text in found["lines"]]
-    if not any(parts):
-        parts = [_listed(outputs[LOOK])] if found["asks"] else [NO_CHANGE]
-    return "\n".join(filter(None, parts))
-
-
-def _listed(looked: Output) -> str:
-    """The tasks that a question is about."""
-    if not looked["tasks"]:
-        return "No task matches." if looked["total"] else "Your list is empty."
-    more = looked["total"] - len(looked["tasks"])
-    end = [f"- and {more} more"] if more > 0 else []
-    return "\n".join([*(f"- {line.replace(' | ', ', ')}" for line in looked["tasks"]), *end])
+    return "\n".join(filter(None, parts)) or NO_CHANGE
 
 
 def told_text(outputs: Outputs) -> str:

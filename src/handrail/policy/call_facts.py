@@ -33,8 +33,9 @@ def deny(tool: str, reason: RefusalReason, message: str, file: str = "") -> Deny
     return Deny(ToolError(tool=tool, reason=reason, message=message, file=file))
 
 
-Action = Literal["look", "note", "ask", "fetch", "write", "run"]
-"""What a tool does: look at files, keep a note, ask the user, fetch a page, write a file, run a command."""
+Action = Literal["look", "note", "ask", "fetch", "write", "run", "call"]
+"""What a tool does: look at files, keep a note, ask the user, fetch a page, write a file, run a command, call
+a source."""
 
 
 class PathFacts(Value):
@@ -90,6 +91,18 @@ class SandboxFacts(Value):
     """Why a path that it writes is never opened; empty if all can be."""
 
 
+class SourceFacts(Value):
+    """A call to a source: a server whose tools the model can use."""
+
+    source: str
+    tool: str = ""
+    """Empty: the call only lists the tools."""
+    reads_only: bool = False
+    """It lists, or the server says that the tool only reads, and the user believes this server."""
+    unasked: bool = False
+    """The user listed the tool among those that run without asking in mode auto and sandbox."""
+
+
 class IntentFacts(Value):
     """The session's intent, in a workspace with intents."""
 
@@ -120,10 +133,14 @@ class Facts(Value):
     answerable: bool = True
     network: bool = False
     """The command needs the network, which the sandbox does not give."""
+    secrets: tuple[str, ...] = ()
+    """Names of credentials that the command gets."""
     confined: bool = False
     """A sandbox keeps the command's writes in the workspace and the network away, or the user wants none."""
     sandbox: SandboxFacts | None = None
     """For a command in mode `sandbox`."""
+    source: SourceFacts | None = None
+    """For a call to a source."""
     confirm: str = ""
     """Why the user must approve this very call, whatever else allows it."""
 
@@ -132,4 +149,6 @@ def tool_kind(facts: Facts) -> ToolKind:
     """Whether the call only reads, or writes, runs or sends something."""
     if facts.action == "fetch":
         return "safe" if facts.url_from_user else "destructive"
+    if facts.action == "call":
+        return "safe" if facts.source and facts.source.reads_only else "destructive"
     return "destructive" if facts.action in ("write", "run") else "safe"

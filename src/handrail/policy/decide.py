@@ -8,7 +8,12 @@ from handrail.policy.call_facts import ALLOW, Allow, Ask, CommandFacts, Decision
 from handrail.policy.sandbox_mode import check_in_sandbox, sandbox_needs
 from handrail.protocol.values import Value
 
-ACTION_NOUNS = {"write": "edit", "run": "command", "fetch": "address you did not write"}
+ACTION_NOUNS = {
+    "write": "edit",
+    "run": "command",
+    "fetch": "address you did not write",
+    "call": "call of a source's tool",
+}
 
 
 def check_command(facts: Facts) -> Decision:
@@ -30,6 +35,13 @@ def check_command(facts: Facts) -> Decision:
     if judged.runs_code and not facts.confined:
         return Ask("it runs code of the workspace without a full sandbox (see commands.without_sandbox)")
     return ALLOW
+
+
+def check_secrets(facts: Facts) -> Decision:
+    """Ask about a command that gets credentials, whatever the mode: it can do anything with them."""
+    if not facts.secrets:
+        return ALLOW
+    return Ask(f"the command gets what you stored as {', '.join(facts.secrets)}")
 
 
 def command_place(command: CommandFacts) -> str:
@@ -57,7 +69,7 @@ def check_answerable(facts: Facts) -> Decision:
 
 def check_reads_only(facts: Facts) -> Decision:
     """Deny changes and commands for a message that only asks, whatever the mode."""
-    if not facts.reads_only or facts.action not in ("write", "run"):
+    if not facts.reads_only or facts.action not in ("write", "run", "call") or tool_kind(facts) == "safe":
         return ALLOW
     message = "The user only asked, so nothing is written or run. Answer, and say what could be done."
     return deny(facts.tool, "mode_forbids", message, facts.path.path if facts.path else "")
@@ -77,6 +89,13 @@ def check_mode(facts: Facts) -> Decision:
             return Ask(f"mode ask: every {noun} needs approval")
         case "edit":
             return ALLOW if facts.action == "write" else Ask(f"mode edit: every {noun} needs approval")
+        case "auto" | "sandbox" if facts.action == "call":
+            unasked = bool(facts.source and facts.source.unasked)
+            return (
+                ALLOW
+                if unasked
+                else Ask("the tool is not among those that run without asking (tools.unasked)")
+            )
         case "auto" | "sandbox":
             return Ask("you did not write this address") if facts.action == "fetch" else ALLOW
 
@@ -99,6 +118,7 @@ RULE_ORDER = (
     Rule("scope", intent_rules.check_scope, "an intent whose owned_scope covers it"),
     DENIED_PATHS,
     COMMAND_RULE,
+    Rule("credentials", check_secrets, USER_APPROVAL),
     Rule("nobody to ask", check_answerable, "a conversation, where somebody can be asked"),
     Rule("question", check_reads_only, "a message that asks for a change"),
     Rule("mode", check_mode, f"another mode (--mode), or {USER_APPROVAL}"),
@@ -160,6 +180,8 @@ def _advice(facts: Facts) -> str:
             return facts.command.judged.way
         case "run":
             return "A command on files of the workspace, in a sandbox, may be allowed."
+        case "call":
+            return "A tool in the source's `tools.unasked` runs without asking in mode auto."
         case "fetch":
             return "An address from the user's own message needs no approval."
         case _:

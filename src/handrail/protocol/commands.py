@@ -57,6 +57,8 @@ class SendMessage(Tagged, tag="send_message"):
     """The turn ends with a proposal, which the sender applies; it changes no file and no task."""
     earlier: str = ""
     """What was said before, where the sender knows more than the session."""
+    attached: str = ""
+    """A text for the model that came with the message, such as a selection in an editor."""
     resume: Literal["", "retry", "continue"] = ""
     """Repeat the last request, without this text; or accept what was recovered of its answer, and go on."""
 

@@ -40,7 +40,7 @@ TextReason = Literal[
 ]
 EditReason = Literal["malformed_diff", "truncated", "other_refused", "conflict"]
 CallReason = Literal["unknown_tool", "invalid_arguments", "mode_forbids", "hook_denied", "budget_exhausted"]
-RunReason = Literal["command_not_allowed", "command_failed", "fetch_failed", "timeout"]
+RunReason = Literal["command_not_allowed", "command_failed", "fetch_failed", "source_failed", "timeout"]
 StopReason = Literal["user_rejected", "nobody_to_ask", "cancelled", "interrupted", "storage_failed"]
 ActiveIntentReason = Literal["missing_intent_id", "unknown_intent", "intent_done", "intent_ignored"]
 IntentReason = Literal[ActiveIntentReason, "intents_unreadable", "scope_violation"]

@@ -32,6 +32,8 @@ FinishReason = Literal[
 ToolKind = Literal["safe", "destructive"]
 HookPoint = Literal["before_tool", "after_tool", "before_end", "session_start"]
 
+STORED, DECLINED = "stored", "declined"
+"""The answers to a question for a secret; the secret itself is never an answer."""
 HASH_DIGITS = 12
 """Hex digits of a file's SHA-256 that the model sees and echoes."""
 Positive = Annotated[int, Meta(ge=1)]
@@ -183,6 +185,9 @@ class FileChange(Value):
     """The bytes of `path` in hexadecimal, where they are not UTF-8."""
     ignored: bool = False
     """Git ignores it, or it is in a cache: it is recorded only so that it can be undone."""
+    editor: bool = False
+    """An editor is asked to write it, so it is not all or none with the other files; the old content may be
+    a text that the user had not saved."""
 
 
 class FolderMode(Value):

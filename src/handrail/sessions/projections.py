@@ -166,6 +166,9 @@ class TraceChain(Struct):
             self.count = mark.number + len(mark.lines) - 1
 
 
+CONFIRMED_SECONDS = 600.0
+
+
 class RouteState(Struct):
     chosen: str = ""
     """By the user; empty: the default."""
@@ -177,6 +180,9 @@ class RouteState(Struct):
     asked_at: int = 0
     where: TaskFilter | None = None
     """The tasks that the last message is about, where the router knows."""
+    confirmed: TaskFilter | None = None
+    """The tasks that the user has picked in the last minutes: a short message probably means them again."""
+    confirmed_at: float = 0.0
 
     def question_for(self, seen: int | None) -> Routed | None:
         """The question that a message answers whose sender has seen the events up to `seen`."""
@@ -192,9 +198,14 @@ class RouteState(Struct):
                 self.last = event.pipeline
             case UserMessage(steering=False):
                 self.asked = self.where = None
+                if recorded.at - self.confirmed_at > CONFIRMED_SECONDS:
+                    self.confirmed = None
             case Routed(route="") as event:
                 self.asked, self.asked_at = event, recorded.seq
             case Routed() as event:
                 self.where = event.decision.where
+                if event.by == "answer" and self.where is not None:
+                    self.confirmed, self.confirmed_at = self.where, recorded.at
             case SessionCopied(how="import"):
-                self.chosen, self.auto_continue, self.asked = "", None, None  # somebody else chose them
+                self.chosen, self.auto_continue = "", None  # somebody else chose them
+                self.asked = self.confirmed = None

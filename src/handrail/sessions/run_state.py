@@ -95,6 +95,7 @@ class RunState(Struct):
     skips: tuple[str, ...] = ()
     mode: Mode | None = None
     tools: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     continues: bool = False
     rounds: int = 1
     """How often the stages that run once per step were started."""
@@ -274,6 +275,7 @@ class Runs(Struct):
                     skips=event.skips,
                     mode=event.mode,
                     tools=event.tools,
+                    sources=event.sources,
                     continues=event.continues,
                     kept=event.kept,
                 )

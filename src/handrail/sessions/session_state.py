@@ -65,7 +65,7 @@ from handrail.sessions.projections import (
 from handrail.sessions.run_state import Runs, RunState
 from handrail.sessions.turn_state import TurnState
 
-SNAPSHOT_VERSION = 22
+SNAPSHOT_VERSION = 23
 """Incremented when the fold or its fields change; older snapshots are then discarded."""
 TITLE_LENGTH = 60
 GOAL_LENGTH = 2_000
@@ -342,7 +342,12 @@ class SessionState(Struct):
                 self.decided.pop(call_id, None)
                 self.told.pop(call_id, None)
                 self.approvals = {key: one for key, one in self.approvals.items() if one.call_id != call_id}
-                self.questions = {key: one for key, one in self.questions.items() if one.call_id != call_id}
+                # Those that were asked while the call ran are numbered.
+                self.questions = {
+                    key: one
+                    for key, one in self.questions.items()
+                    if one.call_id.partition("#")[0] != call_id
+                }
             case SubagentFinished(subagent_id=ended):
                 self._forget_questions(lambda call_id: call_id.startswith(f"{ended}."))
             case SubagentEvent(subagent_id=who, event={"type": "tool_finished", "call_id": str() as call}):

@@ -122,7 +122,7 @@ DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 def storage_errors(path: Path) -> Iterator[None]:
     """Turn sqlite3 errors into ours, and mark damage so that the next start repairs it."""
     try:
-        with _sqlite_errors(path):
+        with sqlite_errors(path, "log", RESTART_HINT):
             yield
     except StorageDamaged:
         damage_mark(path.parent).touch()
@@ -135,13 +135,14 @@ def damage_mark(folder: Path) -> Path:
 
 
 @contextmanager
-def _sqlite_errors(path: Path) -> Iterator[None]:
+def sqlite_errors(path: Path, what: str, repair: str) -> Iterator[None]:
+    """Turn sqlite3 errors into ours; `what` names the file to the user, `repair` what to do about damage."""
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in DAMAGE_CODES:
-            raise StorageDamaged(f"The log {path} is damaged ({error}). {RESTART_HINT}") from error
+            raise StorageDamaged(f"The {what} {path} is damaged ({error}). {repair}") from error
         if code == sqlite3.SQLITE_FULL:
             message = f"The disk has no room to write to {path}. Free some disk space, then continue."
             raise StorageFull(message) from error
@@ -150,11 +151,11 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
             raise StorageBusy(message) from error
         if isinstance(error, sqlite3.OperationalError) and code in (0, sqlite3.SQLITE_ERROR):
             # A flipped byte in a schema or record header shows as "no such column" or undecodable text.
-            raise StorageDamaged(f"The log {path} cannot be read ({error}). {RESTART_HINT}") from error
-        message = f"The log {path} cannot be used: {error}. Check disk and permissions."
+            raise StorageDamaged(f"The {what} {path} cannot be read ({error}). {repair}") from error
+        message = f"The {what} {path} cannot be used: {error}. Check disk and permissions."
         raise StorageProblem(message) from error
     except UnicodeDecodeError as error:
-        raise StorageDamaged(f"The log {path} has text that is not UTF-8 ({error}).") from error
+        raise StorageDamaged(f"The {what} {path} has text that is not UTF-8 ({error}).") from error
 
 
 def connect(path: Path) -> sqlite3.Connection:

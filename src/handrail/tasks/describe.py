@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from handrail.protocol.task import OperationReport, OperationResult, OperationSummary, Task, TaskKind
-from handrail.tasks.recurrence import next_occurrence
+from handrail.tasks.recurrence import next_occurrence, open_occurrence
 
 VERBS = {
     "create": "add",
@@ -26,10 +26,13 @@ def day_text(day: str) -> str:
     return f"{date.fromisoformat(day):%a} {day}" if day else ""
 
 
-def repeat_text(task: Task) -> str:
+def repeat_words(task: Task) -> str:
     rule = task.recurrence
-    how = f"every {rule.days} days" if rule.type == "every_n_days" else rule.type
-    return f"{how} until {rule.until}" if task.repeats else ""
+    return f"every {rule.days} days" if rule.type == "every_n_days" else rule.type if task.repeats else ""
+
+
+def repeat_text(task: Task) -> str:
+    return f"{repeat_words(task)} until {task.recurrence.until}" if task.repeats else ""
 
 
 def task_line(task: Task, today: date) -> str:
@@ -43,6 +46,37 @@ def task_line(task: Task, today: date) -> str:
     notes = " ".join(task.notes.split())
     parts.append(f"notes: {notes[:80]}" if notes else "")
     return " | ".join(filter(None, parts))
+
+
+def listed_lines(tasks: Iterable[Task], today: date, first: str = "") -> list[str]:
+    """Tasks for people, the earliest first: `Pay rent, tomorrow 09:00, monthly (#3)`.
+
+    A repeating one has its occurrence on or after `first`; without that, the one that is to be done next.
+    """
+    dated = [(_shown_day(task, today, first), task) for task in tasks]
+    dated.sort(key=lambda each: (each[0] or date.max, each[1].time or "99", each[1].number))
+    return [_listed_line(task, day, today) for day, task in dated]
+
+
+def _shown_day(task: Task, today: date, first: str) -> date | None:
+    if not task.repeats:
+        return date.fromisoformat(task.scheduled_for) if task.scheduled_for else None
+    return next_occurrence(task, date.fromisoformat(first)) if first else open_occurrence(task, today)
+
+
+def _listed_line(task: Task, day: date | None, today: date) -> str:
+    parts = [task.title, f"{near_day(day, today)} {task.time}".strip(), repeat_words(task)]
+    parts += [f"{task.priority} priority" if task.priority else "", "done" if task.completed else ""]
+    return f"{', '.join(filter(None, parts))} (#{task.id})"
+
+
+def near_day(day: date | None, today: date) -> str:
+    """`today`, `tomorrow`, `Fri 20 Nov`, `Fri 1 Jan 2027`; empty without a day."""
+    if day is None:
+        return ""
+    near = {0: "today", 1: "tomorrow", -1: "yesterday"}.get((day - today).days)
+    year = f" {day.year}" if day.year != today.year else ""
+    return near or f"{day:%a} {day.day} {day:%b}{year}"
 
 
 def kind_of(result: OperationResult) -> TaskKind:

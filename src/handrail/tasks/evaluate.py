@@ -246,7 +246,7 @@ def _bulk_changes(tasks: Tasks, operation: Operation, clock: Clock) -> list[Task
         raise Invalid("Many tasks cannot get the same title. Update them one by one.")
     if operation.op == "bulk_complete" and where.completed is None:
         where = replace(where, completed=False)  # what is done stays as it is
-    found = selected(tasks, where)
+    found = selected(tasks, where, clock.today)
     if not found:
         raise Invalid("No task matches `where`. Check its conditions.")
     changes, wrong = [], list[str]()

@@ -13,6 +13,8 @@ SPAN = re.compile(
     rf"\b(?:(overdue|late)|(this|next|last)\s(week|month)|((?:next\s)?(?:{DAYS}|weekend)|today|tonight"
     r"|tomorrow|yesterday|\d{4}-\d{2}-\d{2}))\b"
 )
+SENTENCE = re.compile(r"(?:(?!\band\sthen\b|,\s*then\b)[^.!?;\n])+[?]*")
+POLITE = re.compile(r"(?:please\s)?(?:can|could|would|will)\b")
 QUESTION = re.compile(
     r"^(?:and\s|so\s|ok(?:ay)?,?\s|hi,?\s|hey,?\s)?(?:what|which|when|where|who|why|how|is|are|was|were|do|does|did"
     r"|have|has|am|any|show|list|see|tell|give|find|count|summari[sz]e)\b"
@@ -27,9 +29,12 @@ CHANGE = re.compile(
 
 def asks_only(message: str) -> bool:
     """Whether every sentence only asks, or wants to see something, and none names a change."""
-    sentences = [part.strip().lower() for part in re.split(r"[.!?;\n]+|\band then\b|,\s*then\b", message)]
-    found = [part for part in sentences if part]
-    return bool(found) and all(QUESTION.match(part) and not CHANGE.search(part) for part in found)
+    found = [part for each in SENTENCE.findall(message.lower()) if (part := each.strip(" ,"))]
+    return bool(found) and all(_asks(part) and not CHANGE.search(part) for part in found)
+
+
+def _asks(sentence: str) -> bool:
+    return bool(QUESTION.match(sentence)) or (sentence.endswith("?") and not POLITE.match(sentence))
 
 
 def asks_something(message: str) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from handrail.protocol.task import Task
 from handrail.protocol.values import TaskFilter
 from handrail.tasks.dates import week_of
-from handrail.tasks.recurrence import next_occurrence
+from handrail.tasks.recurrence import next_occurrence, open_occurrence
 
 MAX_FOCUSED, MIN_WORD = 50, 3
 CACHED_TEXTS = 50_000
@@ -19,7 +19,24 @@ COMMON_WORDS = {
     *("the", "and", "for", "with", "from", "that", "this", "these", "those", "all", "task", "tasks", "list"),
     *("reminder", "remind", "add", "move", "mark", "done", "delete", "remove", "complete", "completed"),
     *("finished", "schedule", "reschedule", "postpone", "next", "week", "month", "day", "today", "tomorrow"),
-    "every",
+    *(
+        "what",
+        "which",
+        "when",
+        "where",
+        "who",
+        "why",
+        "how",
+        "many",
+        "much",
+        "have",
+        "has",
+        "are",
+        "was",
+        "did",
+    ),
+    *("does", "any", "due", "left", "show", "give", "tell", "there", "about", "should", "anything", "every"),
+    *("everything", "overdue", "still", "open"),
 }
 
 
@@ -71,8 +88,12 @@ def search(tasks: Iterable[Task], text: str) -> list[Task]:
     return [each[-1] for each in sorted(found, key=lambda each: each[:-1])]
 
 
-def matches(task: Task, where: TaskFilter) -> bool:
-    """Whether a filter lets the task through; a repeating one has a date where it occurs in the range."""
+def matches(task: Task, where: TaskFilter, today: date) -> bool:
+    """Whether a filter lets the task through: its text names starts of words of the task.
+
+    A repeating task is in a range with an occurrence in it; in one without a first day, which means what is
+    overdue, with the occurrence that is to be done next.
+    """
     if where.ids and task.id not in where.ids:
         return False
     if where.priority and task.priority != where.priority:
@@ -81,29 +102,29 @@ def matches(task: Task, where: TaskFilter) -> bool:
         return False
     if where.repeating is not None and task.repeats != where.repeating:
         return False
-    if where.scheduled_range and not _within(task, *where.scheduled_range):
+    if where.scheduled_range and not _within(task, *where.scheduled_range, today):
         return False
     if where.text:
         shown = _search_text(task.title, task.notes)
-        return all(word in shown.title or word in shown.notes for word in _words(where.text))
+        return all(f" {word}" in shown.title or f" {word}" in shown.notes for word in _words(where.text))
     return True
 
 
-def _within(task: Task, first: str, last: str) -> bool:
+def _within(task: Task, first: str, last: str, today: date) -> bool:
     if not task.scheduled_for or (last and task.scheduled_for > last):
         return False
     if not task.repeats:
         return task.scheduled_for >= first
-    found = next_occurrence(task, date.fromisoformat(first or task.scheduled_for))
+    found = next_occurrence(task, date.fromisoformat(first)) if first else open_occurrence(task, today)
     return found is not None and found.isoformat() <= (last or FAR)
 
 
-def selected(tasks: Mapping[str, Task], where: TaskFilter) -> list[Task]:
+def selected(tasks: Mapping[str, Task], where: TaskFilter, today: date) -> list[Task]:
     """The tasks that a filter lets through, oldest first."""
     if where.ids:
         named = (tasks[each] for each in dict.fromkeys(where.ids) if each in tasks)
-        return [task for task in named if matches(task, where)]
-    return [task for task in tasks.values() if matches(task, where)]
+        return [task for task in named if matches(task, where, today)]
+    return [task for task in tasks.values() if matches(task, where, today)]
 
 
 class Focus(NamedTuple):
@@ -123,7 +144,7 @@ def focused(
 ) -> Focus:
     """The tasks of a filter; else those that the message names, this week's, and others, nearest first."""
     if where is not None and where != TaskFilter():
-        found = selected(tasks, where)
+        found = selected(tasks, where, today)
         found.sort(key=lambda task: (task.completed, _nearness(task, today), task.number))
         return Focus(tuple(found[:most]), len(found))
     monday, sunday = (day.isoformat() for day in week_of(today))
@@ -131,7 +152,7 @@ def focused(
 
     def rank(task: Task) -> tuple[int, bool, int, int]:
         shared = _shared(words, task) if words else 0
-        later = task.completed or not _within(task, monday, sunday)
+        later = task.completed or not _within(task, monday, sunday, today)
         return -shared, later, _nearness(task, today), -task.number
 
     wanted = [task for task in tasks.values() if not task.completed or words]

@@ -133,7 +133,7 @@ class TaskList:
         return self.load().tasks.get(task_id)
 
     def find(self, where: TaskFilter) -> list[Task]:
-        return selected(self.load().tasks, where)
+        return selected(self.load().tasks, where, self.clock.today)
 
     def search(self, text: str) -> list[Task]:
         return search(self.load().tasks.values(), text)

@@ -243,7 +243,7 @@ async def _wait_for_end(
         grace = 0.0 if over else KILL_AFTER
     finally:
         with anyio.CancelScope(shield=True):
-            left = await _stop_group(process, grace)
+            left = await stop_group(process, grace)
             await process.aclose()
     return ProcessResult(code, deadline.cancelled_caught, left and code is not None, 0.0, over, whole)
 
@@ -273,7 +273,7 @@ async def _read_output(process: RunningProcess, reading: int, on_output: OnOutpu
     return whole
 
 
-async def _stop_group(process: RunningProcess, grace: float) -> bool:
+async def stop_group(process: RunningProcess, grace: float) -> bool:
     """End what is left of the group; whether anything was left."""
     group = process.pid
     if process.returncode is not None and await _vanishes(group):

@@ -2,9 +2,11 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import field
 
 from handrail.protocol.values import Value
 
@@ -90,39 +92,59 @@ class Secrets(Value):
 
     known: tuple[Secret, ...] = ()
     variables: frozenset[str] = frozenset()
+    learned: list[Secret] = field(default_factory=list)
+    """Those that were stored since, while a turn works with the others; shared by all of the process."""
 
     def __repr__(self) -> str:
-        return f"Secrets({len(self.known)} known)"
+        return f"Secrets({len(self._all)} known)"
+
+    def learn(self, name: str, value: str) -> None:
+        """Hide this value too, from now on."""
+        secret = Secret(name, value)
+        if len(value) >= MIN_LENGTH and secret not in self._all:
+            self.learned.append(secret)
+
+    @property
+    def _all(self) -> Sequence[Secret]:
+        if not self.learned:
+            return self.known
+        return sorted({*self.known, *self.learned}, key=lambda secret: (-len(secret.value), secret.name))
 
     def hide(self, text: str) -> str:
         """The text with a mark instead of each secret."""
-        for secret in self.known:
+        for secret in self._all:
             text = text.replace(secret.value, secret.mark)
         return text
 
     def hide_bytes(self, data: bytes) -> bytes:
-        for secret in self.known:
+        for secret in self._all:
             data = data.replace(secret.value.encode(errors="surrogateescape"), secret.mark.encode())
         return data
 
     def partial_match_length(self, text: str) -> int:
         """How many characters at the end of a text may be the start of a secret."""
-        longest = max((len(secret.value) for secret in self.known), default=1) - 1
+        longest = max((len(secret.value) for secret in self._all), default=1) - 1
         ends = (text[-length:] for length in range(min(longest, len(text)), 0, -1))
-        found = (end for end in ends if any(secret.value.startswith(end) for secret in self.known))
+        found = (end for end in ends if any(secret.value.startswith(end) for secret in self._all))
         return len(next(found, ""))
 
     def marks_in(self, text: str) -> list[str]:
-        return [secret.mark for secret in self.known if secret.mark in text]
+        return [secret.mark for secret in self._all if secret.mark in text]
 
 
 NO_SECRETS = Secrets()
 
 
 def find_secrets(
-    environ: Mapping[str, str], variables: Iterable[str] = (), keys: Mapping[str, str] | None = None
+    environ: Mapping[str, str],
+    variables: Iterable[str] = (),
+    keys: Mapping[str, str] | None = None,
+    learned: list[Secret] | None = None,
 ) -> Secrets:
-    """The secrets in the environment, plus `keys` that are stored elsewhere, by name."""
+    """The secrets in the environment, plus `keys` that are stored elsewhere, by name.
+
+    `learned` gets those that are learned later.
+    """
     named = frozenset(variables)
     found = {name: environ[name] for name in named if name in environ}
     looks = {name: value.strip() for name, value in environ.items() if is_secret_variable(name, value)}
@@ -134,4 +156,8 @@ def find_secrets(
         for value, name in known.items()
         if len(value) >= MIN_LENGTH and not (os.path.isabs(value) and os.path.exists(value))
     )
-    return Secrets(tuple(sorted(hidden, key=lambda secret: -len(secret.value))), named)
+    return Secrets(
+        tuple(sorted(hidden, key=lambda secret: -len(secret.value))),
+        named,
+        [] if learned is None else learned,
+    )

@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
@@ -11,7 +11,7 @@ from msgspec import Meta
 from msgspec.structs import fields, replace
 
 from handrail.models.model import ToolSpec
-from handrail.policy.call_facts import Action, CommandFacts, SandboxFacts
+from handrail.policy.call_facts import Action, CommandFacts, SandboxFacts, SourceFacts
 from handrail.protocol.errors import PathProblem, RefusalReason, ToolError, ToolRefused
 from handrail.protocol.events import CallStatus, Event
 from handrail.protocol.values import FileSeen, ToolCall, Value, to_dict, to_json
@@ -92,6 +92,8 @@ def _type_schema(annotation: Any) -> dict[str, Any]:
         return {"items": _type_schema(get_args(annotation)[0]), "type": "array"}
     if isinstance(annotation, type) and issubclass(annotation, Value):
         return argument_schema(annotation)
+    if get_origin(annotation) is dict:
+        return {"type": "object"}
     if get_origin(annotation) is Literal:
         return {"enum": list(get_args(annotation)), "type": "string"}
     raise TypeError(f"No rule for the JSON Schema of {annotation}. Add one here.")
@@ -115,6 +117,7 @@ class CallTarget(NamedTuple):
     command: str | None = None
     url: str | None = None
     network: bool = False
+    secrets: tuple[str, ...] = ()  # credentials that the command gets as variables
     todos: tuple[str, ...] = ()
     background: bool = False  # the call ends before the command does
 
@@ -122,6 +125,7 @@ class CallTarget(NamedTuple):
 class Question(NamedTuple):
     text: str
     options: tuple[str, ...] = ()
+    secret: str = ""  # the name of the credential that is asked for
 
 
 class AutoApproval(NamedTuple):
@@ -164,6 +168,7 @@ class CallContext(Value):
     decide_again: Callable[[], object] | None = None  # raises ToolRefused if denied by now
     scope: tuple[str, ...] | None = None  # the active intent's scope; None if no intent is active
     answerable: bool = True
+    ask: "Callable[[Question], Awaitable[str]] | None" = None  # the user, while the call runs
     auto_approval: AutoApproval | None = None  # set if the rules allowed a command without asking
     opened: tuple[str, ...] | None = (
         None  # in mode sandbox: places outside that the user opened for the command
@@ -206,6 +211,10 @@ class Tool(ABC, Generic[Arguments]):
     action: ClassVar[Action]
     offered: ClassVar[bool] = True
     """False: only the code of a pipeline calls it."""
+    sees_disk: ClassVar[bool] = False
+    """It reads many files, as they are on disk: unsaved text in an editor has to be reported."""
+    repeatable: ClassVar[bool] = False
+    """Whether a call that was cut off by a crash can be made again; calls that write files always can."""
     arguments: type[Arguments]
 
     @abstractmethod
@@ -240,6 +249,10 @@ class Tool(ABC, Generic[Arguments]):
     async def sandbox_facts(self, command: CommandFacts, workspace: Workspace) -> SandboxFacts:
         """What mode `sandbox` can do about a command of the tool."""
         return SandboxFacts(missing=f"{self.name} runs no commands.")
+
+    async def source_facts(self, arguments: Arguments, session: Session) -> SourceFacts:
+        """What is known about a call to a source; raises ToolRefused if the source cannot be used."""
+        raise AssertionError(f"{self.name} calls no source")
 
     def cancelled(self, call: ToolCall, work: CallContext) -> Outcome | None:
         """The outcome of a call that was cancelled; None: the same call goes on after a restart."""

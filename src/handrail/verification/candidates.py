@@ -10,6 +10,7 @@ from anyio.to_thread import run_sync
 from handrail.protocol.errors import StorageProblem
 from handrail.tools.reports.issue import Issue
 from handrail.tools.sandbox.copy_mounts import no_copy_reason
+from handrail.verification.behaviour.behaviour import TOOL, Behaviour, Function
 from handrail.verification.check import Check, Tree
 from handrail.verification.localise.localise import TOOLS
 from handrail.verification.proposed import NoCopy
@@ -18,7 +19,7 @@ from handrail.verification.workspace_checks import WorkspaceChecks
 from handrail.workspace.scratch_copy.copy import ScratchCopy
 from handrail.workspace.stat_index import snapshot
 
-MOST_SUSPECTS = 12  # lines of one failing test
+MOST_SUSPECTS = 20  # lines of one failing test
 SLOW_SECONDS = 2.0  # a run of all tests that takes longer is worth a run of one of them first
 TIMES_SLOWER, LEAST_SECONDS = 4.0, 5.0  # how long the tests of a candidate may take: some never end
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -82,6 +83,18 @@ class Candidates:
             if mine and check.tool in TOOLS:
                 found += (await self._runner.localised(check, mine, tree, MOST_SUSPECTS)).issues
         return tuple(found) or tested.failing
+
+    @property
+    def shows_behaviour(self) -> bool:
+        return any(check.tool == TOOL for check in self._checks)
+
+    async def behaviour(self, files: Mapping[str, str], functions: Sequence[Function]) -> Behaviour:
+        """What these functions do for inputs near those of the tests, with these files in place."""
+        tree = await run_sync(self._place, files)
+        found: dict[Function, str] = {}
+        for check in self._checks:
+            found |= await self._runner.behaviour(check, functions, tree)
+        return found
 
     async def _first_test(self, check: Check, before: Tested, tree: Tree) -> Tested | None:
         """The result of the first failing test alone, if it still fails and all tests would take long."""

@@ -20,11 +20,13 @@ from handrail.verification.detect.project import find_checks
 from handrail.verification.fixes import find_fixes
 from handrail.verification.own_checks import own_checks
 from handrail.verification.run_check import CheckRunner
-from handrail.verification.trees import copied_tree
+from handrail.verification.trees import taken_copy
 from handrail.verification.verdict import OWN_KINDS, Progress, Verdict, verdict_of
 from handrail.verification.verify import Verification
 from handrail.verification.workspace_checks import WorkspaceChecks
 from handrail.workspace.files import Workspace
+from handrail.workspace.scratch_copy.copy import MountedLayer, ScratchCopy
+from handrail.workspace.scratch_copy.layers import Layers
 from handrail.workspace.stat_index import StatIndex, differences, snapshot
 
 BEFORE = "before the task"
@@ -69,15 +71,28 @@ class ProposalChecks:
         self._confinement = checks.confinement
         self._fix_tools = checks.fix_tools
 
+    def layers(self, key: str) -> Layers:
+        """The folders of packages that commands of a build have changed."""
+        return Layers(self._machine.workspace.root, self._copies.folder, key)
+
     @asynccontextmanager
-    async def tree(self, files: Sequence[ProposedFile]) -> AsyncIterator[Tree]:
+    async def tree(
+        self, files: Sequence[ProposedFile], layers: Sequence[MountedLayer] = ()
+    ) -> AsyncIterator[Tree]:
         """A copy of the workspace with these files; raises NoCopy, and PathProblem for a changed base."""
+        async with self.copy(files) as copy:
+            shown = await run_sync(copy.shown, layers)
+            yield Tree(copy.root, copy.shown_at, shown)
+
+    @asynccontextmanager
+    async def copy(self, files: Sequence[ProposedFile]) -> AsyncIterator[ScratchCopy]:
+        """The copy itself, for those who run commands that change it."""
         contents = {each.path: self._content(each) for each in files}
         try:
-            async with copied_tree(self._copies, Base(BEFORE, contents)) as tree:
+            async with taken_copy(self._copies, Base(BEFORE, contents)) as copy:
                 for each in files:  # the copy was made from the workspace after the bases were compared
                     self._check_base(each)
-                yield tree
+                yield copy
         except StorageProblem as problem:
             raise NoCopy(f"there is no copy of the workspace: {problem}") from problem
 
@@ -88,13 +103,17 @@ class ProposalChecks:
         return no_copy_reason((await self._machine.sandbox.protection()).name)
 
     async def verify(
-        self, files: Sequence[ProposedFile], before: Sequence[CheckResult], progress: Progress
+        self,
+        files: Sequence[ProposedFile],
+        before: Sequence[CheckResult],
+        progress: Progress,
+        layers: Sequence[MountedLayer] = (),
     ) -> Verdict:
         """What the checks say about the workspace with these files, in a copy.
 
         `before` are the results without them. A check that the files would remove runs all the same.
         """
-        async with self.tree(files) as tree:
+        async with self.tree(files, layers) as tree:
             return await self._verify(tree, {each.path: self._old(each) for each in files}, before, progress)
 
     async def verify_workspace(

@@ -23,6 +23,7 @@ from handrail.tools.reports.report import NO_FILES, Reading, Report, Unreadable,
 from handrail.tools.sandbox.protected_paths import SandboxSetup, find_risks, own_hard_links
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets, without_secrets
+from handrail.verification.behaviour.behaviour import TOOL, Behaviour, Function, read_behaviour, watched
 from handrail.verification.check import CACHE_FOLDER, IN_FOLDER, REPORT_FOLDER, SHELL, Check, Tree
 from handrail.verification.localise.localise import Localised, SuiteRun, localise
 from handrail.verification.localise.spectrum import MOST
@@ -85,6 +86,13 @@ class CheckRunner:
             return (await self._run(traced, words, tree)).report.files
 
         return await localise(issues, suite, run, most)
+
+    async def behaviour(self, check: Check, functions: Sequence[Function], tree: Tree) -> Behaviour:
+        """What these functions do for inputs near those of the tests; nothing where that cannot be seen."""
+        if check.tool != TOOL:
+            return {}
+        seen = watched(check, functions, tree.shown_at, self._environ.get("PYTHONPATH", ""))
+        return read_behaviour((await self._run(seen, seen.words, tree)).report.files)
 
     async def check(self, check: Check, tree: Tree) -> "Checked":
         """The result of a check; never raises for what the project's code does."""

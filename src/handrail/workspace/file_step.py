@@ -48,6 +48,8 @@ class FileStep(Value):
     """In the names of the temporary files."""
     like: str = ""
     """The file whose owner and attributes the new one gets."""
+    editor: bool = False
+    """An editor writes it, so that there are no temporary files."""
 
     @property
     def name(self) -> str:

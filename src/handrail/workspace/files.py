@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.config.open_file import FileTooLarge, NotAFile, OpenFile, open_file
 from handrail.config.places import program_paths
@@ -17,6 +17,9 @@ from handrail.workspace.images import HEADER_BYTES, IMAGE_LIMIT, ImageFile, NotI
 from handrail.workspace.paths import ResolvedPath, open_folder, resolve_path
 from handrail.workspace.sensitive_names import leads_to_secret, normalized_parts
 from handrail.workspace.walk import Entry, did_you_mean, walk
+
+if TYPE_CHECKING:
+    from handrail.workspace.editor import Editor
 
 BOM = codecs.BOM_UTF8
 MAX_LINE_LENGTH = 2_000
@@ -134,6 +137,10 @@ class Workspace:
         self.state_folders = tuple(Path(os.path.realpath(folder)) for folder in state_folders)
         self.program_paths = program_paths(self.root)
         """Files of the running Handrail that are in the workspace."""
+        self.editor: Editor | None = None
+        """The editor that has the workspace's files open."""
+        self.unsaved: dict[str, bytes] = {}
+        """{path: what the editor would save} of files that it was asked for (`workspace/editor.py`)"""
 
     def resolve(self, given: str | ResolvedPath) -> ResolvedPath:
         """Where a path leads, whether or not a file is there."""
@@ -150,6 +157,13 @@ class Workspace:
     def read(self, given: str | ResolvedPath) -> TextFile:
         """The whole text of a file; raises PathProblem if it is missing, not text, or too large."""
         place = self.resolve(given)
+        data = self.unsaved.get(place.path)
+        data = self.saved(place) if data is None else data
+        return TextFile(place.path, data, hashlib.sha256(data).hexdigest(), *decode(data))
+
+    def saved(self, given: str | ResolvedPath) -> bytes:
+        """The bytes of a text file on disk, whatever an editor has; raises as `read` does."""
+        place = self.resolve(given)
         with self._opened(place) as file:
             try:
                 data = b"".join(file.chunks(MAX_FILE_BYTES))
@@ -157,12 +171,14 @@ class Workspace:
                 advice = "Read a range of lines (start, end), or search it."
                 raise _too_large(file, place, "whole files", MAX_FILE_BYTES, advice) from error
         with _text_problems(place):
-            text = decode(data)
-        return TextFile(place.path, data, hashlib.sha256(data).hexdigest(), *text)
+            decode(data)
+        return data
 
     def lines(self, given: str | ResolvedPath, start: int, end: int) -> Lines:
         """Lines `start` to `end` of a file, which may be larger than `read` allows."""
         place = self.resolve(given)
+        if (data := self.unsaved.get(place.path)) is not None:
+            return pick_lines([data], start, end)
         with self._opened(place) as file, _text_problems(place):
             try:
                 return pick_lines(file.chunks(MAX_LINES_FILE_BYTES), start, end)
@@ -198,7 +214,10 @@ class Workspace:
         A file too large to be edited is not read: its hash is `TOO_LARGE`, which equals no other.
         """
         try:
-            with self._opened(self.resolve(given)) as file:
+            place = self.resolve(given)
+            if (data := self.unsaved.get(place.path)) is not None:
+                return hashlib.sha256(data).hexdigest()
+            with self._opened(place) as file:
                 return hashlib.sha256(b"".join(file.chunks(MAX_FILE_BYTES))).hexdigest()
         except FileTooLarge:
             return TOO_LARGE
@@ -207,11 +226,15 @@ class Workspace:
 
     def size(self, given: str | ResolvedPath) -> int:
         """Bytes of a regular file; raises PathProblem where there is none."""
-        with self._opened(self.resolve(given)) as file:
+        place = self.resolve(given)
+        if (data := self.unsaved.get(place.path)) is not None:
+            return len(data)
+        with self._opened(place) as file:
             return file.found.st_size
 
     def exists(self, given: str | ResolvedPath) -> bool:
-        return os.path.lexists(self.resolve(given).absolute)
+        place = self.resolve(given)
+        return place.path in self.unsaved or os.path.lexists(place.absolute)
 
     @contextmanager
     def _opened(self, place: ResolvedPath) -> Iterator[OpenFile]:

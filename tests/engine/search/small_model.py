@@ -69,7 +69,10 @@ class Tried:
 
     def __init__(self, root: Path, talk: Conversation, end: TurnFinished) -> None:
         self.reason, self.detail = end.reason, end.detail
-        self.candidates = talk.all(CandidateTried)
+        tried = talk.all(CandidateTried)
+        self.candidates = [each for each in tried if each.asked != "mutation"]
+        """Answers of the model."""
+        self.edits = [each for each in tried if each.asked == "mutation"]
         self._root = root
 
     def text(self, path: str) -> str:

@@ -1,5 +1,7 @@
 """A small model's answers are tried in a copy: none twice, the best is kept, all or nothing at the end."""
 
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,7 +44,7 @@ def in_turn(*answers: str) -> SmallModel:
 
 @pytest.mark.promise("EMB-18")
 async def test_unchanged_and_repeated_answers_are_never_run_and_change_the_question(tmp_path: Path) -> None:
-    same, wrong, right = "    return number + 1\n", "    return number + 2\n", "    return number * 2\n"
+    same, wrong, right = "    return number + 1\n", "    return number + 40\n", "    return number * 2\n"
     model = in_turn(same, wrong, f"{wrong}\n\nprint(double(1))\n", right)
     tried = await run_check(tmp_path, model, ONE_BUG)
     assert tried.reason == "answered"
@@ -179,9 +181,9 @@ def weigh(prefill: str) -> Mapping[str, float]:
 async def test_a_weighed_line_is_completed_where_it_becomes_another(tmp_path: Path) -> None:
     model = SmallModel(lambda request: " 2" if request.prefill.endswith("*") else " 7", weigh)
     tried = await run_check(tmp_path, model, ONE_BUG)
-    assert tried.results == ["passed"]
+    assert tried.results[0] == "passed"
     assert tried.candidates[0].change == "return number * 2"
-    (request,) = model.requests
+    request = model.requests[0]
     assert request.prefill == "```python\ndef double(number):\n    return number *"
     assert request.stop == ("\n", "```")
 
@@ -198,6 +200,96 @@ async def test_code_that_answers_the_test_alone_is_not_taken(tmp_path: Path, ans
     tried = await run_check(tmp_path, in_turn(answer), ONE_BUG, attempts=1)
     assert tried.reason == "unverified"
     assert set(tried.results) == {"unusable"}
+
+
+SHOP = """\
+class Shop:
+    def __init__(self, stock):
+        self.stock = stock
+        self.log = []
+
+    def take(self, count):
+        if count > self.stock:
+            return False
+        self.stock -= count
+        self.log.append(count)
+        return True
+
+    def put(self, count):
+        self.stock += count
+        self.log.append(count)
+"""
+SHOP_TESTS = """\
+import unittest
+
+from shop import Shop
+
+
+class ShopTest(unittest.TestCase):
+    def test_take(self):
+        shop = Shop(5)
+        self.assertTrue(shop.take(3))
+        self.assertEqual((shop.stock, shop.log), (2, [3]))
+        self.assertFalse(shop.take(3))
+        self.assertTrue(shop.take(2))
+
+    def test_put(self):
+        shop = Shop(5)
+        shop.put(1)
+        self.assertEqual(shop.stock, 6)
+"""
+
+
+@pytest.mark.promise("EMB-22")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("-= count", "+= count"),
+        ("if count > self", "if count >= self"),
+        ("        self.log.append(count)\n        return", "        return"),
+    ],
+    ids=["sign", "comparison", "missing-line"],
+)
+async def test_a_usual_slip_is_corrected_without_the_model(tmp_path: Path, right: str, wrong: str) -> None:
+    files = {"shop.py": SHOP.replace(right, wrong), "test_shop.py": SHOP_TESTS}
+    tried = await run_check(tmp_path, in_turn("    pass\n"), files)
+    assert tried.reason == "answered"
+    assert sorted(tried.text("shop.py").splitlines()) == sorted(SHOP.splitlines())
+    assert "passed" in [each.result for each in tried.edits]
+
+
+AGE = "def is_adult(age):\n    return {}\n"
+WEAK = "from age import is_adult\n\n\ndef test_age():\n    assert is_adult(30)\n    assert not is_adult(1)\n"
+WITHOUT_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+
+
+@pytest.mark.promise("EMB-23")
+async def test_changes_that_pass_weak_tests_and_differ_are_named_with_an_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(WITHOUT_PLUGINS, "1")
+    files = {"age.py": AGE.format("age < 18"), "test_age.py": WEAK}
+    tried = await run_check(tmp_path, in_turn("    return None\n"), files, check=PYTEST)
+    assert tried.reason == "answered"
+    assert "the tests do not decide" in tried.detail
+    assert re.search(r"`is_adult\(\d+\)` gives `(True|False) \d+` with one and", tried.detail)
+
+
+@pytest.mark.promise("EMB-23")
+async def test_of_changes_that_pass_the_one_that_the_model_finds_much_likelier_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(WITHOUT_PLUGINS, "1")
+
+    def weigh(prefill: str) -> Mapping[str, float]:
+        return {" >=": 0.9, " >": 0.01} if prefill.endswith("return age") else {"x": 0.001}
+
+    files = {"age.py": AGE.format("age < 18"), "test_age.py": WEAK}
+    tried = await run_check(tmp_path, SmallModel(lambda _: "    return None\n", weigh), files, check=PYTEST)
+    assert tried.reason == "answered"
+    assert "do not decide" not in tried.detail
+    assert tried.text("age.py") == AGE.format("age >= 18")
 
 
 async def test_where_the_check_passes_already_the_users_words_say_what_to_change(tmp_path: Path) -> None:

@@ -201,7 +201,8 @@ async def test_unclear_message_is_asked_about_and_a_selection_goes_straight_to_t
         asked = await served.post("/assistant/message", unclear)
         assert (asked["requiresClarification"], asked["question"]) == (True, "Which one?")
         assert [each["id"] for each in asked["options"]] == ["1", "2"]
-        clarify = {"question": "Which one?", "selection": {"ids": ["2"]}}
+        selection = {"ids": ["2"], "date": None, "priority": None}
+        clarify = {"question": "Which one?", "selection": selection}
         body = {"message": "complete it", "options": {"clarify": clarify}, "session": asked["session"]}
         answer = await served.post("/assistant/message", body)
         assert answer["session"] == asked["session"]
@@ -255,6 +256,12 @@ async def test_later_message_of_a_session_and_a_transcript_are_understood(tmp_pa
     async with serving(tmp_path / "other", proposed(ADD, when="zebra report"), summarised("Ok.")) as served:
         body = {"message": "on 1 december", "transcript": said, "options": {"mode": "tasks"}}
         assert (await served.post("/assistant/message", body))["text"] == "Ok."
+        query = {"message": "on 2 december", "mode": "tasks"}
+        for told in (json.dumps(said), "user: the zebra report"):
+            found = await whole(served, **query, transcript=told)
+            assert found[-2].data["text"] == "Ok."
+        body["transcript"] = "user: the zebra report"
+        assert (await served.post("/assistant/message", body))["text"] == "Ok."
 
 
 @pytest.mark.promise("TASK-14")
@@ -270,7 +277,7 @@ async def test_later_message_of_a_session_and_a_transcript_are_understood(tmp_pa
         {"message": "x", "request_id": "no spaces please"},
         {"message": "x", "options": {"mode": "root"}},
         {"message": "x", "options": {"clarify": {"selection": {"date": "soon"}}}},
-        {"message": "x", "transcript": "all of it"},
+        {"message": "x", "transcript": [{"role": "root", "text": "all of it"}]},
     ],
 )
 async def test_message_that_cannot_be_read_is_refused_in_both_forms(tmp_path: Path, body: Any) -> None:

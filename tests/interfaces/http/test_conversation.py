@@ -44,6 +44,23 @@ async def test_question_of_the_model_is_answered(tmp_path: Path) -> None:
         await served.post(path, {"answer": "red"}, 404)
 
 
+@pytest.mark.promise("CRED-8")
+async def test_a_secret_is_taken_by_its_own_endpoint_alone(tmp_path: Path) -> None:
+    ask = {"calls": [{"name": "credential_prompt", "arguments": {"name": "SHOP_TOKEN", "why": "orders"}}]}
+    async with serving(tmp_path, ask, {"when": "stored", "text": "Good."}) as served:
+        session = await served.session(route="agent")
+        sent = await served.post(f"/sessions/{session}/messages", {"text": "list them"}, 202)
+        asked = (await served.until(session, "question_asked", after=sent["seq"]))[-1].data["event"]
+        path = f"/sessions/{session}/questions/{asked['question_id']}"
+        secret = "swordfish-0123456789"
+        assert "secret" in (await served.post(path, {"answer": secret}, 409))["error"]["message"]
+        answered = await served.post(f"{path}/secret", {"value": secret}, 202)
+        assert answered["command"]["answer"] == "stored"
+        await served.until(session, "turn_finished", after=sent["seq"])
+        assert (await served.get("/credentials"))["names"] == ["SHOP_TOKEN"]
+        await served.post(f"{path}/secret", {"value": secret}, 409)
+
+
 async def test_cancel_ends_the_turn(tmp_path: Path) -> None:
     async with serving(tmp_path, ENDLESS) as served:
         session = await served.session()

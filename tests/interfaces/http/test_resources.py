@@ -207,10 +207,10 @@ async def test_first_model_is_set_up_by_a_key_or_a_server(tmp_path: Path, home: 
             key = {"key": "sk-ant-test-0123456789"}
             error = (await served.post("/models/key", key, 409))["error"]
             assert "not stored" in error["message"]
-            assert not (home / "handrail" / "credentials.toml").exists()
+            assert not (home / "handrail" / "credentials.json").exists()
             after = await served.post("/models/key", key)
             assert after["model"].startswith("anthropic/")
-            assert (home / "handrail" / "credentials.toml").stat().st_mode & 0o777 == 0o600
+            assert (await served.get("/credentials"))["names"] == ["model/anthropic"]
             chosen = await served.put("/models/main", {"model": "anthropic/claude-other"})
             assert chosen["model"] == "anthropic/claude-other"
             await served.put("/models/main", {"model": "nobody/knows"}, 409)

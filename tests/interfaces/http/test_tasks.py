@@ -74,6 +74,9 @@ async def test_agenda_and_week_come_in_groups_and_pages(tmp_path: Path) -> None:
         week = await served.get("/tasks", view="week", week="2099-06-03")
         assert [each["day"] for each in week["groups"]] == [f"2099-06-0{day}" for day in range(1, 8)]
         assert [each["count"] for each in week["groups"]] == [1, 1, 1, 1, 1, 0, 0]
+        day = await served.get("/tasks", on="2099-06-03")
+        assert [(each["day"], each["count"]) for each in day["groups"]] == [("2099-06-03", 1)]
+        assert day["groups"][0]["tasks"][0]["day"] == "2099-06-03"
         high = await served.get("/tasks", priority="high", completed="false")
         assert [each["task"]["title"] for each in high["groups"][0]["tasks"]] == ["Now"]
         assert (await served.get("/tasks", 400, week="soonish", view="week"))["error"] == "invalid_request"

@@ -85,6 +85,21 @@ def test_question_is_answered_by_a_chip_which_stays(site: Site, page: Page) -> N
     expect(page.locator(".question .chip.chosen")).to_have_text("half even")
 
 
+@pytest.mark.promise("CRED-8")
+def test_secret_is_typed_into_a_password_field(site: Site, page: Page) -> None:
+    asked = {"name": "SHOP_TOKEN", "why": "to list the orders"}
+    site.open(page, {"calls": [{"name": "credential_prompt", "arguments": asked}]}, {"text": "Good."})
+    send(page, "list them")
+    field = page.get_by_label("SHOP_TOKEN")
+    assert field.get_attribute("type") == "password"
+    field.fill("swordfish-0123456789")
+    page.locator("form[data-act=secret-form]").get_by_role("button", name="Store").click()
+    expect(page.locator(".answer").last).to_have_text("Good.")
+    expect(page.locator(".question .chip.chosen")).to_have_text("stored")
+    assert "swordfish" not in page.content()
+    assert site.run("credentials").stdout == "SHOP_TOKEN\n"
+
+
 @pytest.mark.promise("WEB-7")
 def test_change_is_undone_and_redone_from_the_page(site: Site, page: Page) -> None:
     site.open(page, *change(site))

@@ -172,6 +172,22 @@ def test_theme_is_chosen_and_kept(site: Site, page: Page) -> None:
     assert "33" in site.run("config").stdout
 
 
+@pytest.mark.promise("CRED-6")
+def test_credentials_are_stored_and_removed_on_the_page(site: Site, page: Page) -> None:
+    site.open(page, {"text": "Hello."}, path="settings")
+    form = page.locator("form[data-act=credential-form]")
+    form.get_by_label("Name").fill("GITHUB_TOKEN")
+    form.get_by_label("Secret").fill("swordfish-0123456789")
+    assert form.get_by_label("Secret").get_attribute("type") == "password"
+    form.get_by_role("button", name="Store").click()
+    row = page.locator("li", has_text="GITHUB_TOKEN")
+    expect(row).to_be_visible()
+    assert "swordfish" not in page.content()
+    assert site.run("credentials").stdout == "GITHUB_TOKEN\n"
+    row.get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("None is stored.")).to_be_visible()
+
+
 @pytest.mark.promise("WEB-10")
 def test_without_a_model_the_first_page_offers_three_doors(site: Site, page: Page, home: Path) -> None:
     (home / "handrail").mkdir(mode=0o700)

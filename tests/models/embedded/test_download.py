@@ -33,10 +33,10 @@ import anyio
 from handrail.models.embedded.download import download_model
 from handrail.models.embedded.model_files import ModelFile, Wheels
 from handrail.models.embedded.download_sources import Publisher
-*values, wheels = json.loads(sys.argv[1])
+values = json.loads(sys.argv[1])
 if len(sys.argv) > 3:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
-file = ModelFile(*values, Wheels(*wheels))
+file = ModelFile(*values[:5], Wheels(*values[5]), *values[6:])
 anyio.run(download_model, file, Path(sys.argv[2]), lambda fetched: None, (Publisher(first_pause=0.0),))
 """
 

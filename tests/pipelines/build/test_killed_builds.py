@@ -63,3 +63,48 @@ async def test_killed_build_leaves_the_old_tree_or_the_verified_one(
                 assert (state == "complete") == (tree == new), (number, state)
                 ends.add(state)
     assert "complete" in ends or not COPIES
+
+
+@pytest.mark.promise("BUILD-13")
+@pytest.mark.promise("BUILD-3")
+async def test_killed_build_with_commands_leaves_the_old_tree_or_the_verified_one(
+    tmp_path: Path, home: Path
+) -> None:
+    package = ".venv/lib/python3/site-packages/shout.py"
+    makes = (
+        f"from pathlib import Path\n\nPath('more.py').write_text('MORE')\nPath('{package}').write_text('')\n"
+    )
+    files = {"calc.py": WRONG, "do.py": makes, ".gitignore": ".venv/\n", ".venv/pyvenv.cfg": ""}
+    workspace = write(tmp_path / "work", {**files, package.replace("shout", "old"): ""})
+    runs = {
+        "kind": "run-command",
+        "description": "Run",
+        "targets": ["more.py", ".venv/"],
+        "command": "python do.py",
+    }
+    answers = script([replaced("number + 1", "number * 2")], plan={**PLAN, "steps": [*PLAN["steps"], runs]})
+    settings = SETTINGS.replace("test -e more.py", f"test -e {package}")
+    commits = Commits(tmp_path / "commits", home, workspace)
+    async with conversation(workspace, answers, mode="auto", settings=settings, answerable=False) as talk:
+        with commits.watching(talk.app):
+            await talk.send(SendMessage(text=TASK, route="build"))
+            await talk.until(TurnFinished)
+        session_id = talk.id
+        assert build_result(talk.app.log, session_id).state == ("complete" if COPIES else "failed")
+    old, ends = {"calc.py": WRONG, "do.py": makes}, set()
+    new = {**old, "calc.py": RIGHT, "more.py": "MORE"}
+    for number in commits.restored():
+        if number % 4 and number < commits.count - APPLYING:
+            continue
+        async with conversation(workspace, answers, session=session_id, settings=settings) as talk:
+            await eventually(lambda app=talk.app: is_idle(app, session_id))  # type: ignore[misc]
+            tree = {path.name: path.read_text() for path in workspace.glob("*.py")}
+            assert tree in (old, new), number
+            if talk.app.state(session_id).turns:
+                found = build_result(talk.app.log, session_id)
+                ends.add(found.state)
+                assert (found.state == "complete") == (tree == new), (number, found.state)
+                assert (workspace / package).exists() or tree == old, number
+                # Files that were copied back look as if somebody else had changed them.
+                assert not (workspace / package).exists() or tree == new or ".venv" in found.detail
+    assert "complete" in ends or not COPIES

@@ -1,5 +1,6 @@
 """A build by a small model: the same states and gates, with a plan by rules and a search for the code."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -57,7 +58,7 @@ async def test_where_no_answer_passes_the_build_fails_and_changes_nothing(tmp_pa
     assert result.state == "failed"
     assert tree(tmp_path) == PROJECT
     if COPIES:
-        assert "answers tried" in result.detail
+        assert re.search(r"answers? and \d+ small edits tried", result.detail)
 
 
 @pytest.mark.promise("BUILD-15")
@@ -105,3 +106,20 @@ async def test_killed_search_leaves_the_old_tree_or_the_verified_one_and_asks_no
             assert text in (WRONG, RIGHT), number
             keys = [one.event.key for one in talk.seen if isinstance(one.event, CandidateTried)]
             assert len(keys) == len(set(keys))
+
+
+@pytest.mark.promise("EMB-23")
+async def test_build_whose_tests_accept_two_changes_that_differ_is_unverified_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    files = {
+        "age.py": "def is_adult(age):\n    return age < 18\n",
+        "test_age.py": "from age import is_adult\n\ndef test_it():\n    assert is_adult(30) > is_adult(1)\n",
+        "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["."]\n',
+    }
+    result = await build(tmp_path, model("    return None\n"), files, "Fix the bug in age.py.")
+    if COPIES:
+        assert result.state == "unverified", result
+        assert "`is_adult(18)`" in result.detail
+    assert tree(tmp_path, files) == files

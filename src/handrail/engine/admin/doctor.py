@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from handrail import __version__
 from handrail.changes.crash_recovery import exchange_offered
+from handrail.config.credentials import Credentials
 from handrail.config.layers import LoadedSettings, default_settings, load_settings
 from handrail.config.places import find_places, workspace_folder
 from handrail.engine.requests.model_pool import ModelPool
@@ -70,6 +71,7 @@ async def examine(
         yield finding
     for finding in await _efforts(loaded, pool):
         yield finding
+    yield _credentials(pool.credentials)
     yield Finding("embedded", *await pool.embedded())
     for reference, problem in await pool.unusable_fallbacks():
         yield Finding("fallback", "warn", f"{reference} cannot be used", problem)
@@ -116,6 +118,21 @@ async def _model(pool: ModelPool) -> list[Finding]:
         return [Finding("model", "fail", f"{choice.reference} ({choice.why})", str(problem))]
     found = Finding("model", "ok", f"{choice.reference} answers ({choice.why})")
     return [found, Finding("structured", "ok", f"answers in JSON are asked for by {structured_text(can)}")]
+
+
+def _credentials(credentials: Credentials) -> Finding:
+    try:
+        names = credentials.names()
+        unreadable = sorted(set(names) - credentials.values().keys())
+    except ConfigProblem as problem:
+        return Finding("credentials", "fail", "what is stored cannot be used", str(problem))
+    if not names:
+        return Finding("credentials", "-", f"none stored; they would be {credentials.where()}")
+    text = f"{len(names)} stored ({', '.join(names)}), {credentials.where()}"
+    if unreadable:
+        again = ", ".join(unreadable)
+        return Finding("credentials", "fail", text, f"cannot be decrypted, store again: {again}")
+    return Finding("credentials", "ok", text)
 
 
 async def _efforts(loaded: LoadedSettings, pool: ModelPool) -> list[Finding]:

@@ -31,6 +31,7 @@ from handrail.sessions.session import Session, event_from_row
 from handrail.sessions.storage_use import SpareContents, StorageUse, measure_storage, prune
 from handrail.storage.event_log import Log
 from handrail.tools.git_commit import FileToCommit, commit_files
+from handrail.workspace.editor import look
 from handrail.workspace.file_step import FileStep, is_special
 from handrail.workspace.files import Workspace, decode_lossy
 from handrail.workspace.paths import printable
@@ -144,14 +145,14 @@ async def carry_out_rewind(
 ) -> None:
     """Rewind or redo in full, or record why nothing was done."""
     try:
-        plan, event = plan_rewind_command(session, workspace, command)
+        plan, event = await _plan_now(session, workspace, command)
         change_set = _change_set(plan, command)
         before = session.state.paused
         if plan.first and change_set:
             with ExitStack() as held:
                 first = await apply_when_free(held, session, workspace, change_set, emptied=plan.emptied)
                 session.append(first)
-            plan, event = plan_rewind_command(session, workspace, command)
+            plan, event = await _plan_now(session, workspace, command)
             change_set = _change_set(plan, command)
         if change_set is None:
             session.append(event, take=[number])
@@ -172,6 +173,15 @@ async def carry_out_rewind(
     except OSError as error:
         why = UsageProblem(f"Nothing was changed: {error.strerror or error}.")
         session.append(_refusal(command, why), take=[number])
+
+
+async def _plan_now(session: Session, workspace: Workspace, command: Rewind | Redo) -> RewindPlan:
+    """The plan by what the files hold now, unsaved text in an editor included."""
+    found = plan_rewind_command(session, workspace, command)
+    if workspace.editor is None:
+        return found
+    await look(workspace, session.id, [path for paths in found.plan.paths.values() for path in paths])
+    return plan_rewind_command(session, workspace, command)
 
 
 def _change_set(plan: Plan, command: Rewind | Redo) -> ChangeSet | None:

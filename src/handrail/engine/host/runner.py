@@ -19,7 +19,7 @@ from handrail.engine.router.confidence import WORK_ROUTE
 from handrail.engine.router.router import Route
 from handrail.engine.turn import run_turn
 from handrail.engine.turn_end import Ending, early_end
-from handrail.engine.user_input import command_events
+from handrail.engine.user_input import command_events, look_before_message
 from handrail.protocol.commands import (
     ApprovePlan,
     Cancel,
@@ -198,10 +198,9 @@ class Runner:
     ) -> None:
         """Start a turn: one commit with the message and, if rules decide the route, the run."""
         turn_id, model, problem = new_id("t"), None, ""
-        state, router = self.session.state, self.factory.router
+        state, router, resumed = self.session.state, self.factory.router, None
         paused = state.paused if picked is None else None
         run_id, run, route = paused.run_id if paused else "", list[Event](), Route(WORK_ROUTE)
-        resumed = None
         try:
             if command.resume:
                 from handrail.engine.requests.resume_answer import resume_turn
@@ -230,7 +229,8 @@ class Runner:
             raise
         except HandrailError as error:
             problem = str(error)
-        message = self.factory.messages(model).build(
+        unseen = await look_before_message(self.session, self.workspace, command.text)
+        built = self.factory.messages(model).build(
             command,
             state,
             turn_id,
@@ -240,7 +240,7 @@ class Runner:
             pictures=not run_id,
             looked_up=await self.factory.look_up(command),
         )
-        message = message.with_note(route.note)
+        message = built.with_note(route.note).with_note(unseen)
         schema = command.output_schema
         if schema is not None:
             from handrail.engine.output_schema import schema_text

@@ -320,6 +320,8 @@ class TurnFactory:
             tools=self._specs(state),
             notes_chars=self.settings.context.notes_chars,
             skills=self._toolbox.listed_skills,
+            sources=self._toolbox.listed_sources,
+            sources_chars=fragment_cap(model.capabilities.context_window, most=3_000, share=20),
             intents=self.intents.now(),
             active=state.intent if state else "",
             message=message or "",
@@ -332,9 +334,11 @@ class TurnFactory:
 
     def _specs(self, state: SessionState | None) -> tuple[ToolSpec, ...]:
         """The tools that the session's mode and run offer."""
-        specs = self._toolbox.specs(state.allowed_mode if state else self.settings.mode)
+        needed = state.run.sources if state and state.run else ()
+        specs = self._toolbox.specs(state.allowed_mode if state else self.settings.mode, needed)
         only = state.run.tools if state and state.run else ()
-        return tuple(each for each in specs if not only or each.name in only)
+        offered = tuple(each for each in specs if not only or each.name in only)
+        return (*offered, *self._toolbox.named_specs(only))
 
 
 def price(model: Model, usage: Usage) -> float | None:

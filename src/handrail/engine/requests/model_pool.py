@@ -9,11 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from handrail.config.credentials import find_credential, save_credential
+from handrail.config.credentials import MODEL, Credentials, check_key, find_credential
 from handrail.config.layers import LoadedSettings
 from handrail.config.open_file import open_file
 from handrail.config.places import Places
-from handrail.config.toml_file import read_toml
 from handrail.context.strategy import strategy_for
 from handrail.models.connect import connect, preload_http
 from handrail.models.model import Deadlines, Model, Request, UserTurn
@@ -29,7 +28,7 @@ from handrail.models.providers import all_connections
 from handrail.models.structured_output import WayMemory
 from handrail.protocol.errors import ConfigProblem, HandrailError, SchemaRefused
 from handrail.sessions.session import Session
-from handrail.tools.secrets import Secrets, find_secrets, is_distinctive_secret, is_secret_variable
+from handrail.tools.secrets import Secret, Secrets, find_secrets, is_distinctive_secret, is_secret_variable
 from handrail.workspace.sensitive_names import is_secret_name
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ class ModelPool:
         self._workspace = workspace
         self._loaded = loaded
         self._places = places
+        self.credentials = Credentials(places, environment)
+        self._learned: list[Secret] = []
         self._environment = environment
         self._flag = flag
         self._models: dict[str, Model] = {}
@@ -178,19 +179,17 @@ class ModelPool:
             await model.aclose()
 
     def keep_key(self, connection: str, key: str) -> None:
-        """Save a key, readable by this user alone."""
-        save_credential(self._places, connection, key)
+        """Store a key among the credentials."""
+        self.credentials.set(f"{MODEL}{connection}", check_key(key.strip(), "this key"))
 
     def secrets(self) -> Secrets:
-        """Values that are hidden: secrets of the environment and of `.env` files, keys of connections."""
+        """Values that are hidden: secrets of the environment and of `.env` files, and stored credentials."""
         connections = all_connections(self._loaded.settings.connections)
         variables = (name for each in connections.values() for name in each.key_env)
-        keys: dict[str, object] = dict(_env_file_secrets(self._workspace)) if self._workspace else {}
-        with suppress(ConfigProblem):  # reported when a model is asked
-            file = read_toml(self._places.credentials, private=True)
-            keys |= {f"key of {name}": key for name, key in (file.data if file else {}).items()}
-        texts = {name: key for name, key in keys.items() if isinstance(key, str)}
-        return find_secrets(self._environment, variables, texts)
+        keys = dict(_env_file_secrets(self._workspace)) if self._workspace else {}
+        with suppress(ConfigProblem):  # reported when one of them is needed; none can be told before
+            keys |= {_secret_name(name): value for name, value in self.credentials.values().items()}
+        return find_secrets(self._environment, variables, keys, self._learned)
 
     async def embedded(self) -> "EmbeddedStatus":
         """The state of the embedded model, whether or not it is in use."""
@@ -226,8 +225,13 @@ class ModelPool:
     def _credential(self, name: str) -> str | None:
         known = all_connections(self._loaded.settings.connections).get(name)
         variables = known.key_env if known else ()
-        found = find_credential(self._places, name, variables, environ=self._environment)
+        found = find_credential(self.credentials, name, variables, self._environment)
         return found.key if found else None
+
+
+def _secret_name(credential: str) -> str:
+    """What is shown instead of a credential's value."""
+    return f"key of {credential.removeprefix(MODEL)}" if credential.startswith(MODEL) else credential
 
 
 async def _probe_model(model: Model) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec import convert
 from msgspec.structs import replace
 
-from handrail.engine.router.word_rules import RuleMatch, match_rules, menu_number
+from handrail.engine.router.word_rules import RuleMatch, match_rules, menu_number, refers_back
 from handrail.protocol.events import (
     ChangeApplied,
     ChangePrepared,
@@ -52,6 +52,12 @@ def decide_by_rules(match: RuleMatch) -> RouterDecision | None:
         return None
     decisions = {"greet": "chat", "ask": "chat", "work": "agent", "tasks": "tasks"}
     return convert({"decision": decisions[match.wish], "confidence": SURE}, RouterDecision)
+
+
+def with_scope(decision: RouterDecision, confirmed: TaskFilter | None, message: str) -> RouterDecision:
+    """The decision, about the tasks that the user has just picked where a short message refers to them."""
+    refers = len(message.split()) <= MAX_ANSWER_WORDS and refers_back(message)
+    return replace(decision, where=confirmed) if refers and decision.decision == "tasks" else decision
 
 
 def decide_without_model(match: RuleMatch) -> RouterDecision:

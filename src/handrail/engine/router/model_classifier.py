@@ -65,6 +65,8 @@ entities: files and names that the message mentions. With tasks: where, if it is
 Answer with JSON alone, of this JSON Schema:
 {json.dumps(SCHEMA)}"""
 
+JUST_PICKED = "A moment ago the user picked these; a short message that names no others means them:"
+
 
 async def route_by_model(context: TurnContext) -> TurnEnd | None:
     """Start the run on the route that a model decides; the end of the turn where the user is asked."""
@@ -136,6 +138,19 @@ def _task_lines(context: TurnContext) -> str:
     return f"The user's tasks, today is {today:%A} {today}:\n{lines}" if shown else ""
 
 
+def _confirmed_lines(context: TurnContext) -> str:
+    """The tasks that the user has just picked."""
+    from handrail.tasks.describe import task_line
+
+    where = context.session.state.routes.confirmed
+    if where is None:
+        return ""
+    tasks = context.tasks()
+    shown = tasks.focused(where, most=MAX_TASKS).tasks
+    lines = "\n".join(task_line(task, tasks.clock.today) for task in shown)
+    return f"{JUST_PICKED}\n{lines}" if shown else ""
+
+
 def _request(context: TurnContext, message: UserMessage) -> Request:
     can, earlier = context.side.model.capabilities, earlier_turns(context.session)
     said = (
@@ -145,7 +160,7 @@ def _request(context: TurnContext, message: UserMessage) -> Request:
     )
     asked = f"{said}:\n{head_and_tail(message.text, MAX_SHOWN)}"
     before = f"Earlier:\n{earlier}" if earlier else ""
-    text = "\n\n".join(filter(None, (before, _task_lines(context), asked)))
+    text = "\n\n".join(filter(None, (before, _task_lines(context), _confirmed_lines(context), asked)))
     full = Request(
         system=SYSTEM,
         messages=(UserTurn(context.secrets.hide(text)),),

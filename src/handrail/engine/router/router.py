@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from handrail.context.strategy import strategy_for
 from handrail.engine.pipeline import IN_CONVERSATION, Catalogue, MessageFacts, Pipeline
+from handrail.engine.router.build_words import asks_for_build
 from handrail.engine.router.confidence import (
     ANSWER_ROUTE,
     TASKS_ROUTE,
@@ -16,6 +17,7 @@ from handrail.engine.router.confidence import (
     decide_by_rules,
     decide_by_selection,
     routed_event,
+    with_scope,
 )
 from handrail.engine.router.word_rules import match_rules, match_task_rules
 from handrail.engine.run_record import kept_before, stage_started
@@ -50,6 +52,8 @@ CHECK_AND_PLAN = (
     "Each step of the plan can name its own check."
 )
 NO_PLAN = "There is no approved plan with open steps. `/plan TASK` makes one, `/plan approve` approves it."
+BUILD_ROUTE = "build"
+BY_WORDS = "taken as a verified build, as it says; `/route agent` keeps messages in the conversation"
 AGENT_MENTION = re.compile(r"\s*@([a-z][a-z0-9-]*)(?=[\s,:]|\Z)[,:]?")
 """`@name` at the start of a message names an agent, unless there is a file of that name."""
 
@@ -185,12 +189,15 @@ class Router(NamedTuple):
         asked = state.routes.question_for(command.seen)
         if asked and (answered := _route_of_answer(asked, command.text, turn_id)):
             return answered
+        if state.mode not in ("plan", "explore") and not command.proposes and asks_for_build(command.text):
+            return Route(BUILD_ROUTE, note=BY_WORDS)
         found = (match_task_rules if command.proposes else match_rules)(command.text)
         waits = state.mode == "plan" and state.plan and not state.plan.approved
         if waits and found.wish not in ("ask", "greet"):
             return Route(WORK_ROUTE)  # it says what should be different in the plan
         found = found._replace(sure=found.sure or (found.leans and state.turns > 0))
         if decision := decide_by_rules(found):
+            decision = with_scope(decision, state.routes.confirmed, command.text)
             return Route(decision.decision, routed_event(turn_id, command.text, "rules", found.why, decision))
         if self.answerable:
             return Route("")
@@ -262,6 +269,7 @@ def run_events(
         item=item,
         mode=pipeline.mode,
         tools=pipeline.tools,
+        sources=pipeline.sources,
     )
     first = pipeline.first(skips)
     return [started, stage_started(run_id, pipeline, first, first.prompt, skips)]

@@ -33,7 +33,7 @@ class RuleMatch(NamedTuple):
 
 
 def match_rules(message: str) -> RuleMatch:
-    text = _words(message)
+    text = plain_words(message)
     matches = [_match_sentence(sentence) for sentence in _sentences(text)]
     works = any(each.wish == "work" and each.sure for each in matches)
     if FORBIDS_CHANGES.compiled.search(text) or (not works and FORBIDS_SOME_CHANGES.compiled.search(text)):
@@ -54,18 +54,23 @@ def match_task_rules(message: str) -> RuleMatch:
     found = match_rules(message)
     if found.wish in ("tasks", "greet"):
         return found
-    if CODE_MARK.compiled.search(_words(message)):
+    if CODE_MARK.compiled.search(plain_words(message)):
         return found._replace(sure=False, leans=False)
     return RuleMatch("tasks", sure=bool(found.wish), why="it is said to the task assistant", leans=True)
 
 
 def is_question(message: str) -> bool:
     """Whether the message, or its last sentence, is a question and not a request."""
-    sentences = _sentences(_words(message))
+    sentences = _sentences(plain_words(message))
     return bool(sentences) and _match_sentence(sentences[-1]).wish == "ask"
 
 
-def _words(message: str) -> str:
+def refers_back(message: str) -> bool:
+    """Whether the message has a word for something that was named before, outside of quotes."""
+    return bool(REFERRING_WORD.compiled.search(QUOTED.compiled.sub(" ", message).lower()))
+
+
+def plain_words(message: str) -> str:
     """The user's own words, without code, quotes and mentions, in small letters."""
     if len(message) > MAX_CHARACTERS_READ:
         message = f"{message[: MAX_CHARACTERS_READ // 2]}\n{message[-MAX_CHARACTERS_READ // 2 :]}"
@@ -223,7 +228,7 @@ FORBIDS_SOME_CHANGES = Pattern(
 """The user forbids some changes; in a request for work that is only a limit."""
 TASK_WORD = Pattern(
     r"\b(?:tasks?|to-?dos?|to-do\slist|backlog|reminders?|agenda|my\slist|chores?|errands?"
-    r"|checklist|due(?!\sto))\b"
+    r"|checklist|(?:over)?due(?!\sto))\b"
 )
 TASK_VERB = Pattern(
     r"^(?:remind\sme|reschedule|postpone|snooze|schedule|prioriti[sz]e|defer|push\sback)\b"
@@ -275,6 +280,7 @@ CAN_WE = Pattern(r"^(?:can|could|would|will)\swe\b")  # a request, or the questi
 FENCED = Pattern(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 QUOTED = Pattern(r"\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|^>.*$", re.MULTILINE)
 SECOND_WORK_VERB = Pattern(r"(?:\band\b|\bthen\b|,)\s(?:then\s|also\s|please\s)*([a-z]+)\b")
+REFERRING_WORD = Pattern(r"\b(?:it|them|they|those|these|that\sone|this\sone|the\ssame)\b")
 MAX_GREETING_WORDS = 6
 VAGUE_WORDS = _word_set("""
     it this that them these those up down better nicer cleaner faster again now please good a the

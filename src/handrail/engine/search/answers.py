@@ -30,14 +30,14 @@ class NewText(NamedTuple):
 
 
 def is_written(question: Question) -> bool:
-    """Whether the weighing gave the whole line already, so that nothing is left to ask."""
-    return question.kind == "line" and question.prefix.endswith("\n")
+    """Whether the whole line is known already, so that nothing is left to ask."""
+    return question.kind == "mutation" or (question.kind == "line" and question.prefix.endswith("\n"))
 
 
 def read_answer(question: Question, text: str, answer: str, *, cut: bool) -> NewText:
     """The file after the answer; `cut`: it was not finished."""
     part = part_of(question, text)
-    if question.kind in ("line", "insertion"):
+    if question.kind in ("line", "insertion", "mutation"):
         new, change = _with_line(question, text, answer)
     elif cut:
         return NewText(text, "it was not finished")
@@ -63,6 +63,10 @@ def _with_line(question: Question, text: str, answer: str) -> tuple[str, str]:
     lines = text.splitlines(keepends=True)
     old = lines[question.line - 1]
     written = f"{question.prefix}{answer}".partition(FENCE)[0]
+    if question.kind == "mutation":
+        lines[question.line - 1] = question.prefix if question.prefix.strip() else ""
+        added = [each.strip() for each in question.prefix.splitlines() if each.strip() != old.strip()]
+        return "".join(lines), " / ".join(added) or "without this line"
     if question.kind == "line":
         new = without_new_comment(written.partition("\n")[0], old)
         lines[question.line - 1] = f"{new}\n" if new.strip() else ""

@@ -44,7 +44,9 @@ async def search_until_check_passes(context: TurnContext) -> Ending | None:
         return None
     if found.passed:
         _choose(context, found)
-        return await _finish(context)
+        ending = await _finish(context)
+        doubt = f" But the tests do not decide: {found.doubt}." if found.doubt else ""
+        return ending._replace(detail=f"{ending.detail}{doubt}")
     tried = f"The check `{turn.check}` did not pass: {found.words}. The files are as they were."
     reached = context.limit_reached
     return Ending("budget", f"{reached} {tried}") if reached else Ending("unverified", tried)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from handrail.engine.search.mutations import mutations
 from handrail.engine.search.policy import Draft, FunctionAt, Line, Situation
 from handrail.engine.search.prompts import SHOWN_WHOLE, near_failures
 from handrail.engine.search.source import (
@@ -28,7 +29,7 @@ from handrail.workspace.test_files import is_test_file
 
 MAX_FILE, MAX_FILES = 60_000, 400
 MAX_STUB_FILE = 2 * SHOWN_WHOLE
-MAX_LINES, MAX_FUNCTIONS, MAX_TESTS, MAX_DRAFTS, MAX_REWRITES = 12, 6, 4, 6, 2
+MAX_LINES, MAX_FUNCTIONS, MAX_TESTS, MAX_DRAFTS, MAX_REWRITES = 20, 6, 4, 6, 2
 SUSPECT_WEIGHT = 0.3  # how much less a line counts than the one before it
 MISSING = re.compile(
     r"No module named '(?P<module>[\w.]+)'|Cannot find module '(?:\./|/)?(?P<path>[\w./-]+)'"
@@ -176,6 +177,10 @@ def look(
         short=tuple(path for path in likely if 0 < len(files.sources[path]) <= SHOWN_WHOLE),
         functions=tuple(places[:MAX_FUNCTIONS]),
         lines=tuple(lines[:MAX_LINES]),
+        mutations={
+            line: mutations(line.path, files.sources[line.path], line.number)
+            for line in (lines[:MAX_LINES] if issues else ())
+        },
     )
 
 

@@ -5,6 +5,8 @@ model says, after each of its words, how likely it would go on in another way. E
 and its answer differs from the old line and from all others by its first word. Where a model cannot be
 weighed, answers become different by temperature alone.
 
+The usual slips of a suspicious line need no model: each edit of one sign or word takes one run of the tests.
+
 What is still to be written is *drafted*: several times from the stub, so that no draft follows a wrong one.
 Then functions of one draft are tried in another.
 """
@@ -12,9 +14,12 @@ Then functions of one draft are tried in another.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-Kind = Literal["file", "function", "line", "insertion", "weighing", "graft"]
+from handrail.engine.search.mutations import COMMON, RARE, Mutation
+
+Kind = Literal["file", "function", "line", "insertion", "weighing", "graft", "mutation"]
 Result = Literal["passed", "better", "failed", "unusable", "unchanged", "repeated", "weighed"]
 WASTED: tuple[Result, ...] = ("unchanged", "repeated")
+WITHOUT_MODEL: tuple[Kind, ...] = ("graft", "mutation")
 
 
 class Line(NamedTuple):
@@ -107,6 +112,8 @@ class Situation(NamedTuple):
     """The likeliest first."""
     lines: tuple[Line, ...] = ()
     """Those that failing tests run, the most suspicious first."""
+    mutations: Mapping[Line, Sequence[Mutation]] = {}
+    """Edits of these lines."""
     asked: Mapping[str, Result] = {}
     """By key."""
     branches: Mapping[Line, Sequence[Branch]] = {}
@@ -122,7 +129,12 @@ class Situation(NamedTuple):
 
 ROUNDS = ((3, 0.08, 8), (7, 0.02, 14), (12, 0.003, 24))
 """Lines that are weighed, how likely a branch must be at least, and how many branches are tried."""
+COMMON_MUTATIONS, RARE_MUTATIONS, RARE_LINES = 80, (60, 60, 96), 8
+"""How many edits are tried before lines are weighed, and after the branches of each round."""
 RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
+PLACE_WEIGHT = 0.03  # how much less an edit of a line counts than the one before it
+RIVALS = 20
+UNLIKELY = 0.001  # an edit that the model does not name among its alternatives
 WARMER = (0.4, 0.7, 0.9, 1.1)
 DRAFTED_FILE, DRAFTED_FUNCTION = (0.0, 0.5, 0.8, 1.0), (0.6, 0.9)
 ONCE_MORE = tuple(round(0.6 + 0.03 * (7 * number % 17), 2) for number in range(17))  # while there is time
@@ -160,6 +172,8 @@ def _questions(now: Situation) -> Iterator[Question]:
         yield Question("graft", graft.path, graft.name, graft.draft, base=now.base)
     yield from _begun(now, functions)
     yield from _drafted(functions, DRAFTED_FUNCTION)
+    common = (each for line in now.lines for each in _edits(now, line, COMMON))
+    yield from _mutated(now, common, COMMON_MUTATIONS)
     yield from _weighed(now) if now.weighs else _warmed(now)
     yield from _begun(now, now.rewrites)
     for temperature in (*WARMER, *ONCE_MORE):
@@ -219,8 +233,52 @@ def _weighed(now: Situation) -> Iterator[Question]:
         for branch in starts[:INSERTIONS]:
             line = branch.line
             yield Question("insertion", line.path, line=line.number, prefix=branch.prefix, base=now.base)
+        rare = (each for line in now.lines[: max(most, RARE_LINES)] for each in _edits(now, line, RARE))
+        yield from _mutated(now, rare, RARE_MUTATIONS[number])
         if number < len(ROUNDS) - 1:  # some corrections take more than one line
-            yield from _whole(now, now.functions[:2], (WARMER[number],))
+            yield from _drafted(now.rewrites[number : number + 1], (0.0,))
+            if not now.rewrites:
+                yield from _whole(now, now.functions[:2], (WARMER[number],))
+
+
+class _Edit(NamedTuple):
+    line: Line
+    text: str
+    score: float
+
+
+def chance(weighed: Sequence[Branch], text: str) -> float:
+    """How likely the model would write this line in place of the one that was weighed."""
+    ways = [each for each in weighed if not each.after and text.startswith(each.prefix)]
+    return max(ways, key=lambda each: len(each.prefix)).probability if ways else UNLIKELY
+
+
+def rivals(now: Situation, passed: Question) -> list[Question]:
+    """What could pass as well: the function written anew, untried edits of the line, then of other lines."""
+    line = Line(passed.path, passed.line)
+    again = [each for each in now.rewrites if each.path == passed.path] if not passed.fresh else []
+    here = _mutated(now, _edits(now, line, RARE), RIVALS) if line in now.lines else iter(())
+    others = (each for other in now.lines if other != line for each in _edits(now, other, COMMON))
+    found = [*_drafted(again[:1], (0.0,)), *here, *_mutated(now, others, RIVALS)]
+    return [each for each in found if each.key not in now.asked]
+
+
+def _edits(now: Situation, line: Line, likely: int) -> Iterator[_Edit]:
+    """The edits of a line with how likely each is: by the model, where the line was weighed."""
+    rank = now.lines.index(line)
+    weighed = now.branches.get(line, ())
+    edits = [each for each in now.mutations.get(line, ()) if each.likely >= likely]
+    for place, edit in enumerate(edits):
+        yield _Edit(
+            line,
+            edit.text,
+            chance(weighed, edit.text) / (1 + RANK_WEIGHT * rank) / (1 + PLACE_WEIGHT * place),
+        )
+
+
+def _mutated(now: Situation, edits: Iterator[_Edit], most: int) -> Iterator[Question]:
+    for line, text, _ in sorted(edits, key=lambda each: -each.score)[:most]:
+        yield Question("mutation", line.path, line=line.number, prefix=text, base=now.base)
 
 
 def _is_known(now: Situation, branch: Branch) -> bool:
@@ -247,6 +305,8 @@ def _warmed(now: Situation) -> Iterator[Question]:
     yield from _whole(now, now.functions[:2], (0.0,))
     yield from _whole(now, now.functions[:1], WARMER[1:2])
     lines = now.lines[:LINES_WITHOUT_WEIGHING]
+    rare = (each for line in lines for each in _edits(now, line, RARE))
+    yield from _mutated(now, rare, RARE_MUTATIONS[0])
     for temperature in (0.0, *WARMER[1:3]):
         for each in lines:
             yield Question("line", each.path, line=each.number, temperature=temperature, base=now.base)

@@ -32,6 +32,7 @@ from handrail.engine.search.places import (
 )
 from handrail.engine.search.policy import (
     WASTED,
+    WITHOUT_MODEL,
     Draft,
     Graft,
     Kind,
@@ -40,8 +41,10 @@ from handrail.engine.search.policy import (
     Result,
     Situation,
     next_question,
+    rivals,
 )
 from handrail.engine.search.prompts import Material, Tried, write_request
+from handrail.engine.search.rivals import WRITTEN_FREELY, Passing, choose, likelihood
 from handrail.engine.search.source import find_functions, function_text, indent_of, text_hash, with_function
 from handrail.models.model import Request
 from handrail.protocol.errors import GiveUp
@@ -53,7 +56,8 @@ from handrail.verification.protection import asks_for_tests, copied_answer, spec
 
 Accepts = Callable[[Mapping[str, str]], Awaitable[bool]]
 MAX_FAILED_REQUESTS = 3
-KEPT = ("passed", "better")
+RIVAL_SECONDS, MOST_PASSING = 10.0, 6
+NOT_RUN = (*WASTED, "unusable")
 MAX_CHANGE, MAX_WHY = 200, 160
 PAGE = 500
 
@@ -78,14 +82,18 @@ class Found(NamedTuple):
     passed: bool
     answers: int
     wasted: int
+    mutations: int
     best: Tested
+    doubt: str = ""
+    """Why passing tests do not decide: another change that passes, and how it differs."""
 
     @property
     def words(self) -> str:
         best = self.best
         tests = f"{best.passing} of {best.total} tests pass" if best.total > 1 else "the check fails"
         wasted = f" ({self.wasted} changed nothing new)" if self.wasted else ""
-        tried = f"{pluralize(self.answers, 'answer')} tried{wasted}"
+        edits = f" and {pluralize(self.mutations, 'small edit')}" if self.mutations else ""
+        tried = f"{pluralize(self.answers, 'answer')}{edits} tried{wasted}"
         return f"{tried}; the check passes" if self.passed else f"{tried}; at best {tests}"
 
 
@@ -103,49 +111,107 @@ class Search:
         self._writes = False
         """Whether there is a missing file or a stub at the start."""
         self._best_files = dict(task.start)
+        self._passed: list[Passing] = []
+        """Changes of the best files with which the tests pass, from before a restart."""
         self._known: set[str] = set()
         """Code that was tried, and the code that is there, as hashes."""
         self._tried: list[Tried] = []
         self._drafts: list[tuple[str, str]] = []
         """Whole files that were drafted: {path, text}."""
-        self._answers = self._wasted = self._failed_requests = 0
+        self._number = self._answers = self._wasted = self._mutations = self._failed_requests = 0
+        self._accepts: Accepts = _anything
         self._took: dict[Kind, list[float]] = {}
 
     async def run(self, before: Tested, accepts: Accepts) -> Found:
         """The files with which the tests pass and `accepts` agrees, else the best ones."""
-        began, task_start = time.monotonic(), dict(self._task.start)
+        began, self._accepts = time.monotonic(), accepts
         await run_sync(self._read_files, before)
         now = self._restored()
         best = await self._candidates.test(self._best_files) if self._best_files else before
-        if self._best_files != task_start and best.passed and await accepts(self._best_files):
-            return self._found(best, passed=True)  # before a restart
+        if self._passed:  # before a restart
+            return await self._chosen(best, self._passed)
         now = await self._look(now, best, before)
+        edit: tuple[CandidateTried, Tested] | None = None  # the best one that does not pass all tests
         while True:
             left = self._task.seconds - (time.monotonic() - began)
             averages = {kind: sum(each) / len(each) for kind, each in self._took.items()}
             question = next_question(now._replace(seconds_left=left, seconds_of=averages))
+            if edit and (question is None or question.kind != "mutation"):  # one edit is better than two
+                now, best, edit = await self._kept(now, *edit, before), edit[1], None
+                continue
             if question is None or self._context.limit_reached:
                 return self._found(best, passed=False)
             started = time.monotonic()
             if question.kind == "weighing":
                 now = await self._weighed(now, question, best, before)
             else:
-                tried, tested = await self._try(question, best, before, accepts)
-                self._session.append(replace(tried, seconds=round(time.monotonic() - started, 3)))
+                tried, tested = await self._try(question, best, before)
+                if tried.asked == "mutation" and tried.result in NOT_RUN:
+                    now = now._replace(asked={**now.asked, tried.key: tried.result})
+                    continue
+                self._count(tried)
+                self._record(tried, started)
                 now = _answered(now, question, tried)
-                if tried.result in KEPT and tested:
-                    self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
-                    best = tested
-                if tried.result == "passed":
-                    return self._found(best, passed=True)
-                if tried.result == "better":
-                    now = await self._look(now._replace(branches={}, written={}), best, before)
+                if tried.result == "passed" and tested:
+                    passing = await self._passing(now, question, tried, best, before)
+                    return await self._chosen(tested, passing)
+                if tried.result == "better" and tested and question.kind == "mutation":
+                    if not set(tested.names) <= set(best.names):
+                        continue  # it breaks others
+                    edit = max(edit or (tried, tested), (tried, tested), key=lambda each: each[1].passing)
+                elif tried.result == "better" and tested:
+                    now, best = await self._kept(now, tried, tested, before), tested
                 elif _is_draft(tried):
                     now = now._replace(grafts=await run_sync(self._grafts, now))
             self._took.setdefault(question.kind, []).append(time.monotonic() - started)
 
+    async def _kept(self, now: Situation, tried: CandidateTried, tested: Tested, before: Tested) -> Situation:
+        """The situation with files that are better: what follows starts from them."""
+        self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
+        return await self._look(now._replace(branches={}, written={}), tested, before)
+
+    async def _passing(
+        self,
+        now: Situation,
+        question: Question,
+        tried: CandidateTried,
+        best: Tested,
+        before: Tested,
+    ) -> list[Passing]:
+        """The change that passes, and others that do."""
+        line = Line(question.path, question.line)
+        only = [Passing(tried.path, tried.text, tried.change, WRITTEN_FREELY)]
+        if not self._candidates.shows_behaviour:
+            return only
+        if question.kind in ("line", "mutation") and now.weighs and line not in now.branches:
+            weighing = Question("weighing", line.path, line=line.number, base=now.base)
+            now = await self._weighed(now, weighing, best, before)
+        found = [only[0]._replace(chance=likelihood(now, question, tried))]
+        end = time.monotonic() + RIVAL_SECONDS
+        for rival in rivals(now, question):
+            if time.monotonic() > end or len(found) >= MOST_PASSING or self._context.limit_reached:
+                break
+            started = time.monotonic()
+            other, _ = await self._try(rival, best, before)
+            if other.result not in NOT_RUN:
+                self._count(other)
+                self._record(other, started)
+            if other.result == "passed":
+                found.append(Passing(other.path, other.text, other.change, likelihood(now, rival, other)))
+        return found
+
+    async def _chosen(self, tested: Tested, passing: Sequence[Passing]) -> Found:
+        choice = await choose(self._candidates, self._best_files, passing)
+        self._best_files[choice.best.path] = choice.best.text
+        return self._found(tested, passed=True)._replace(doubt=choice.doubt)
+
     def _found(self, best: Tested, *, passed: bool) -> Found:
-        return Found(self._best_files, passed, self._answers, self._wasted, best)
+        return Found(self._best_files, passed, self._answers, self._wasted, self._mutations, best)
+
+    def _record(self, tried: CandidateTried, started: float) -> None:
+        self._number += 1
+        took = round(time.monotonic() - started, 3)
+        self._session.append(replace(tried, number=self._number, seconds=took))
 
     # What is known
 
@@ -169,15 +235,21 @@ class Search:
     def _restored(self) -> Situation:
         """What this turn has tried; the files that this stage found are its start again."""
         asked: dict[str, Result] = {}
+        most = 0
         for tried in self._events():
-            self._known.add(tried.code)
+            if tried.result != "passed" or tried.stage_id == self._session.state.stage_id:
+                self._known.add(tried.code)  # another check refused the one that an earlier stage chose
             asked[tried.key] = tried.result
             if _is_draft(tried):
                 self._drafts.append((tried.path, tried.text))
             if tried.stage_id != self._session.state.stage_id:
                 continue
+            self._number += 1
             self._count(tried)
-            if tried.result in KEPT:
+            if tried.result == "passed":
+                self._passed.append(Passing(tried.path, tried.text, tried.change, WRITTEN_FREELY))
+            elif tried.result == "better" and not self._passed and tried.passing >= most:
+                most = tried.passing + (tried.asked == "mutation")
                 self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
         return Situation(asked=asked)
 
@@ -190,6 +262,9 @@ class Search:
         return found
 
     def _count(self, tried: CandidateTried) -> None:
+        if tried.asked in WITHOUT_MODEL:
+            self._mutations += tried.asked == "mutation"
+            return
         self._answers += 1
         self._wasted += tried.result in WASTED
         if tried.result == "failed":
@@ -245,15 +320,14 @@ class Search:
         return now._replace(branches={**now.branches, line: branches})
 
     async def _try(
-        self, question: Question, best: Tested, before: Tested, accepts: Accepts
+        self, question: Question, best: Tested, before: Tested
     ) -> tuple[CandidateTried, Tested | None]:
         """The answer and what came of it."""
-        self._answers += 1
         path, old = question.path, self._shown(question)
         tried = CandidateTried(
             turn_id=self._context.turn.turn_id,
             stage_id=self._session.state.stage_id,
-            number=self._answers,
+            number=self._number + 1,
             key=question.key,
             asked="line" if question.kind == "weighing" else question.kind,
             path=path,
@@ -263,7 +337,7 @@ class Search:
             result="unusable",
         )
         answer, cut = "", False
-        if question.kind != "graft" and not is_written(question):
+        if question.kind not in WITHOUT_MODEL and not is_written(question):
             answered = await self._ask(self._request(question, best, before), question, best)
             if answered is None:
                 return replace(tried, why="the model did not answer"), None
@@ -278,15 +352,13 @@ class Search:
         if problem := new.problem or self._forbidden(path, new.text):
             return replace(tried, why=problem[:MAX_WHY]), None
         if code in self._known:
-            self._wasted += 1
             return replace(tried, result="unchanged" if code == _hash(path, old) else "repeated"), None
         self._known.add(code)
         files = {**self._best_files, path: new.text}
         tested = await self._candidates.test(files)
-        passed = tested.passed and await accepts(files)
+        passed = tested.passed and await self._accepts(files)
         better = tested.total >= before.total and self._is_better(tested, best)
         why = _failure(tested)
-        self._tried.append(Tried(path, new.change, why))
         tried = replace(
             tried,
             result="passed" if passed else "better" if better else "failed",
@@ -351,7 +423,7 @@ class Search:
         where = (
             f"{question.name or 'line'} {question.path}:{question.line}" if question.line else question.path
         )
-        doing = f"trying {where}, answer {self._answers}, {best.passing} of {best.total} tests pass"
+        doing = f"trying {where}, answer {self._answers + 1}, {best.passing} of {best.total} tests pass"
         answered = await self._side.ask(request, "search", doing)
         if not answered.problem or answered.problem in SIDE_CALL_CUT.values():
             self._failed_requests = 0

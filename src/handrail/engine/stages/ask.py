@@ -26,7 +26,8 @@ async def run(context: TurnContext, stage: Stage, state: RunState, outputs: Outp
     if reached := context.limit_reached:
         return StageResult(Ending("budget", reached))
     chain = context.fast if stage.role == "fast" else context.main
-    if stage.role == "audit" and (auditor := await context.pool.configured_audit()):
+    role = outputs.get(stage.sampled_by, {}).get("role") or stage.role
+    if role == "audit" and (auditor := await context.pool.configured_audit()):
         chain = chain._replace(models=[auditor, *chain.models], effort=None)
     if stage.model:
         chain = chain._replace(models=[await context.pool.named(stage.model)], effort=None)

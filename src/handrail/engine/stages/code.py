@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
 
 from handrail.context.mentions import mentioned_names
 from handrail.context.token_budget import fragment_cap
@@ -13,6 +14,7 @@ from handrail.engine.context import StageResult, TurnContext
 from handrail.engine.pipeline import CallResult, Change, Outputs, Stage, definition_errors
 from handrail.engine.turn_end import OUTCOME_UNKNOWN, Ending, unfinished_call
 from handrail.engine.user_input import earlier_turns, turn_message
+from handrail.policy.intent_rules import in_scope
 from handrail.protocol.events import ToolFinished
 from handrail.protocol.values import TaskFilter, Todo, ToolCall
 from handrail.sessions.projections import PlanState
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from handrail.engine.search.search import Found
     from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
+    from handrail.workspace.scratch_copy.copy import ShownCopy
 
 MAX_CHARACTERS = 60_000  # characters of output that a model can be shown, at most
 DONE = "Done before Handrail was restarted; it was not done twice."
@@ -89,6 +92,13 @@ class CodeContext:
     def where(self) -> TaskFilter | None:
         return self._session.state.routes.where
 
+    def other_intents(self, path: str) -> Sequence[str]:
+        listed, active = self._context.intents.now(), self._session.state.intent
+        mine = listed.find(active) if listed and active else None
+        if listed is None or mine is None or in_scope(path, mine.scope):
+            return ()
+        return [each.id for each in listed.selectable if each.id != active and in_scope(path, each.scope)]
+
     async def search(self, targets: Sequence[str], start: Mapping[str, str]) -> "Found":
         from handrail.engine.search.search import search_for_tests
 
@@ -100,6 +110,29 @@ class CodeContext:
         if before is None or not self._ended(call, before):
             await self._gate.run(call, self._turn_id)
         await checkpoint()  # followers see this call before the next one starts
+        return self._end(self._session.stage.calls[call.id])
+
+    async def run_in_copy(self, copy: "ShownCopy", command: str, *, network: bool) -> CallResult:
+        from handrail.tools.commands.run_in_copy import RunInCopy
+
+        tool = self._tools.find(RunInCopy.name)
+        if not isinstance(tool, RunInCopy):
+            raise AssertionError("every toolbox can run commands of a plan in a copy")
+        call = self._call(tool.name, {"command": command, "network": network})
+        # The copy of a process that was killed is gone, and what its commands did with it.
+        calls = self._session.stage.calls
+        earlier = [call_id for call_id in calls if call_id.startswith(call.id)]
+        for call_id in earlier:
+            if calls[call_id].status is None:
+                message = "It ran in a copy that is gone; it runs again."
+                before = replace(call, id=call_id)
+                self._session.append(
+                    unfinished_call(self._turn_id, before, "interrupted", message, "runs again", apart=True)
+                )
+        call = replace(call, id=f"{call.id}.{len(earlier)}")
+        with tool.showing(copy):
+            await self._gate.run(call, self._turn_id)
+        await checkpoint()
         return self._end(self._session.stage.calls[call.id])
 
     async def change_together(self, changes: Sequence[Change]) -> list[CallResult]:
@@ -129,7 +162,9 @@ class CodeContext:
             self._record_done(call)
             return True
         known = self._tools.find(call.name)
-        repeatable = before.kind == "safe" or (known is not None and known.action == "write")
+        repeatable = before.kind == "safe" or (
+            known is not None and (known.action == "write" or known.repeatable)
+        )
         # The log knows whether a file was changed; what a command did is unknown.
         if not repeatable:
             message = f"{OUTCOME_UNKNOWN} It is not repeated."

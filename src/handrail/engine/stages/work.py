@@ -10,7 +10,7 @@ from handrail.engine.context import StageResult, TurnContext
 from handrail.engine.pipeline import Outputs, Stage
 from handrail.engine.requests.model_requests import ModelChain, ask_model, unread_answer
 from handrail.engine.turn_end import Ending, cut_short, end_by_hooks, end_of_run_by_hooks
-from handrail.engine.user_input import take_steering
+from handrail.engine.user_input import look_before_steering, take_steering
 from handrail.models.model import Model, Request
 from handrail.protocol.errors import BudgetReached, FixRequest, ModelProblem
 from handrail.protocol.events import Answered, Compacted, Nudged
@@ -114,6 +114,7 @@ def _last_answer(session: Session) -> Answered | None:
 async def ask_conversation(context: TurnContext, chain: ModelChain, request_for: RequestFor) -> Answered:
     """The model's next answer, after taking the user's new messages and compacting where it is due."""
     if not unread_answer(context.session):  # that answer was given before what would be added now
+        await look_before_steering(context)
         take_steering(context)
         await make_room(context)
     try:

@@ -26,6 +26,8 @@ class Handrail(click.Group):
         word = args[0]
         if command := self.get_command(ctx, word):
             return word, command, args[1:]
+        if ctx.resilient_parsing:  # a shell completes an unfinished line
+            return CONVERSATION, load_command(CONVERSATION, CONVERSATION), args
         # Neither a word that is almost a command nor `WORD --help` is sent to a model.
         from difflib import get_close_matches
 

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from handrail.interfaces.cli.completion import (
+    complete_folder,
+    complete_intent,
+    complete_route,
+    complete_session,
+)
 from handrail.interfaces.cli.terminal import print_text
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.values import Mode
@@ -29,11 +35,22 @@ def all_of(*options: Decorator) -> Decorator:
     return decorate
 
 
-workspace_option = click.option("-C", "--workspace", metavar="DIR", help="The folder to work on.")
-session_option = click.option(
-    "--session", metavar="ID", default="", help="The session, as `resume` knows it; default: the last."
+workspace_option = click.option(
+    *("-C", "--workspace"), metavar="DIR", help="The folder to work on.", shell_complete=complete_folder
 )
-intent_option = click.option("--intent", metavar="ID", help="The intent that the changes belong to.")
+session_option = click.option(
+    "--session",
+    metavar="ID",
+    default="",
+    help="The session, as `resume` knows it; default: the last.",
+    shell_complete=complete_session,
+)
+intent_option = click.option(
+    *("--intent",),
+    metavar="ID",
+    help="The intent that the changes belong to.",
+    shell_complete=complete_intent,
+)
 rewind_options = all_of(
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
     click.option(
@@ -47,7 +64,12 @@ turn_options = all_of(
     workspace_option,
     click.option("--model", metavar="NAME", help="The model, as connection/name."),
     intent_option,
-    click.option("--route", metavar="ROUTE", help="Where messages go: auto, agent, chat or an agent's name."),
+    click.option(
+        "--route",
+        metavar="ROUTE",
+        help="Where messages go: auto, agent, chat or an agent's name.",
+        shell_complete=complete_route,
+    ),
     click.option("--mode", type=click.Choice(get_args(Mode)), help="What may be done without asking."),
     click.option(
         "--allow",

@@ -22,6 +22,8 @@ PIPED_WIDTH = 100
 PROGRAM = "handrail"
 NOBODY_TO_ASK = 3
 """Exit status where a question would have to be asked and no terminal is there."""
+MAX_SECRET = 100_000
+"""Characters that are read from stdin; more than a credential may have."""
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
@@ -105,6 +107,14 @@ def redraw_block(rows: Sequence[Line], drawn: int, *, colour: bool, file: IO[str
 def confirm(question: str, *, default: bool = False, err: bool = False) -> bool:
     """Ask a question that is answered with yes or no."""
     return click.confirm(clean(question), default=default, err=err)
+
+
+def read_secret(question: str) -> str:
+    """A secret: typed after the question without being shown, or the whole of stdin where nobody types."""
+    if can_ask(sys.stderr):
+        typed: str = click.prompt(clean(question), hide_input=True, err=True)
+        return typed
+    return sys.stdin.read(MAX_SECRET).removesuffix("\n")
 
 
 def choose(question: str, choices: Sequence[str], default: str) -> str:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from handrail.app.app import App
-from handrail.app.sessions import forget_offset
+from handrail.app.history.sessions import forget_offset
 from handrail.interfaces.http.errors import problem_of
 from handrail.protocol.errors import HandrailError
 from handrail.protocol.events import Delta, Event, Recorded

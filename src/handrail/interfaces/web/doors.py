@@ -1,13 +1,12 @@
 """The three ways to a model: paste a key, use a local server, download the small model."""
 
-from pathlib import Path
-
 from handrail.app.models import INSTALL_COMMAND, LOCAL_PORTS, PROVIDERS, SmallModel
 from handrail.interfaces.web.conversation.blocks import button
 from handrail.interfaces.web.html import Html, h
 
 
-def model_doors(small: SmallModel, credentials: Path) -> Html:
+def model_doors(small: SmallModel, stored: str) -> Html:
+    """The ways; `stored` says how a pasted key is kept."""
     ports = ", ".join(f"{name} at port {port}" for name, port in LOCAL_PORTS.items())
     options = [
         h("option", "found by its form", value=""),
@@ -16,8 +15,8 @@ def model_doors(small: SmallModel, credentials: Path) -> Html:
     key = h(
         "section",
         h("h3", "Paste a key"),
-        h("p", "It is checked with one short question, then stored where only you can read it."),
-        h("p", h("code", str(credentials))),
+        h("p", "It is checked with one short question, then stored for you alone."),
+        h("p", f"It is kept {stored}.", class_="soft"),
         h(
             "form",
             h("label", "Key", for_="key"),

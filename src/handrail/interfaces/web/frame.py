@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import NamedTuple
 
-from handrail.app.sessions import SessionInfo
+from handrail.app.history.sessions import SessionInfo
 from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.web.conversation.blocks import button
 from handrail.interfaces.web.html import Html, h, join, page
@@ -22,6 +22,7 @@ PLACES = (
     ("checks", "Checks"),
     ("agents", "Agents"),
     ("skills", "Skills"),
+    ("sources", "Sources"),
     ("audit", "Audit"),
     ("charts", "Charts"),
     ("settings", "Settings"),

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from handrail.app.changes import PastChange
-from handrail.app.sessions import SessionState
+from handrail.app.history.changes import PastChange
+from handrail.app.history.sessions import SessionState
 from handrail.interfaces.cli.render.change_list import change_state, files_summary
 from handrail.interfaces.cli.render.styles import count_of, format_age, format_duration, format_usd, one_line
 from handrail.interfaces.web.conversation.blocks import button, clock, dot

@@ -7,10 +7,10 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Route
 
 from handrail.app.app import App
-from handrail.app.changes import PastChange
+from handrail.app.history.changes import PastChange
+from handrail.app.history.sessions import chosen_route, conversation_start, stage_names
 from handrail.app.mentions import complete_mention
 from handrail.app.models import SmallModel
-from handrail.app.sessions import chosen_route, conversation_start, stage_names
 from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.http.errors import kind_of, not_found
 from handrail.interfaces.http.server import Server
@@ -127,7 +127,7 @@ async def new_session(call: PageCall) -> Response:
                 "No key was found, and no server on this machine. There are three ways to get one.",
                 class_="soft",
             ),
-            model_doors(SmallModel(call.workspace.environ), app.places.credentials),
+            model_doors(SmallModel(call.workspace.environ), app.model_pool.credentials.where()),
         )
     except HandrailError as problem:
         doors = join(h("h2", "The chosen model cannot be used"), h("p", str(problem)))

@@ -190,7 +190,7 @@ async def _from_first(partial: PartialFile, sources: Sequence[Source], tell: OnP
         kept = "Nothing is kept."
     raise FetchStopped(
         f"{partial.file.model} could not be fetched. {' '.join(problems)} {kept} Check the network and run "
-        "`handrail model fetch` again, or use a key or a local server."
+        f"`{partial.file.command}` again, or {partial.file.instead}."
     )
 
 
@@ -216,5 +216,5 @@ async def _copy(source: Source, partial: PartialFile, tell: OnProgress) -> None:
         kept, left = partial.kept / 1e6, (partial.file.size - partial.kept) / 1e6
         raise FetchStopped(
             f"{partial.target.parent} takes no more ({error.strerror}). {kept:,.0f} MB are kept: make room "
-            f"for {left:,.0f} MB more and run `handrail model fetch` again, which goes on from there."
+            f"for {left:,.0f} MB more and run `{partial.file.command}` again, which goes on from there."
         ) from error

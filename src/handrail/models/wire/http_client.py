@@ -14,7 +14,7 @@ from contextlib import aclosing
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from threading import RLock
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
@@ -238,6 +238,8 @@ class HttpClient:
         query: Mapping[str, str],
         content: bytes | None,
         timeout: dict[str, float],
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Response:
         """The response, without its body. `timeout` has seconds for `connect`, `read`, `write` and `pool`."""
         import httpcore2
@@ -249,7 +251,7 @@ class HttpClient:
         request = httpcore2.Request(
             method,
             httpcore2.URL(scheme=split.scheme, host=_host(split), port=split.port, target=target),
-            headers=list(self._request_headers(split, content).items()),
+            headers=list((self._request_headers(split, content) | dict(headers)).items()),
             content=content,
             extensions={"timeout": timeout},
         )

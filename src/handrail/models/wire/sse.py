@@ -116,11 +116,9 @@ class IncomingAnswer:
             last = self._reader.end()
             if last is not None:
                 return list(last)
-        line = self._head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
-        looks_right = any(line.startswith(field) or field.startswith(line) for field in SSE_FIELDS)
-        if not self._reader.started and (self._any_event or not looks_right):
+        if not self._reader.started and (self._any_event or not begins_like_events(self._head)):
             raise self._no_answer()
-        raise RetryLater(f"{self._host} broke off before the answer was complete.", billed=True)
+        raise cut_off(self._host)
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -129,13 +127,31 @@ class IncomingAnswer:
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
             if not self._reader.started:
                 raise self._no_answer() from error
-            what = f"sent an event that cannot be read ({type(error).__name__})"
-            raise RetryLater(f"{self._host} {what}.", billed=True) from error
+            raise unreadable_event(self._host, error) from error
 
     def _no_answer(self) -> GiveUp:
-        # It was something else from the start, so asking again would bring the same.
-        start = " ".join(self._head.decode(errors="replace").split())[:80]
-        return GiveUp(
-            f"{self._host} sent something that is not a model's answer ({start}): "
-            f"check base_url and protocol of connection {self._connection!r}, or the proxy in between."
-        )
+        return no_answer(self._host, self._connection, self._head)
+
+
+def begins_like_events(head: bytes) -> bool:
+    """Whether these may be the first bytes of a stream of events."""
+    line = head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
+    return any(line.startswith(field) or field.startswith(line) for field in SSE_FIELDS)
+
+
+def cut_off(host: str) -> RetryLater:
+    return RetryLater(f"{host} broke off before the answer was complete.", billed=True)
+
+
+def unreadable_event(host: str, error: Exception) -> RetryLater:
+    what = f"sent an event that cannot be read ({type(error).__name__})"
+    return RetryLater(f"{host} {what}.", billed=True)
+
+
+def no_answer(host: str, connection: str, head: bytes) -> GiveUp:
+    """It was something else from the start, so asking again would bring the same."""
+    start = " ".join(head.decode(errors="replace").split())[:80]
+    return GiveUp(
+        f"{host} sent something that is not a model's answer ({start}): "
+        f"check base_url and protocol of connection {connection!r}, or the proxy in between."
+    )

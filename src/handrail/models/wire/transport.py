@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
@@ -24,7 +24,7 @@ from handrail.models.model import (
     RequestBytes,
     Text,
 )
-from handrail.models.providers import Connection, RequestTarget
+from handrail.models.providers import PROVIDER_SDKS, Connection, RequestTarget
 from handrail.models.reading.sanitize import join_surrogates
 from handrail.models.structured_output import StructuredOutput
 from handrail.models.wire.http_client import (
@@ -43,6 +43,7 @@ from handrail.protocol.errors import (
     RetryLater,
     SchemaRefused,
 )
+from handrail.protocol.values import StructuredWay
 
 if TYPE_CHECKING:
     from handrail.models.wire.sse import AnswerReader
@@ -96,6 +97,15 @@ class KeyRedactor:
         return self._held
 
 
+class HttpCall(NamedTuple):
+    """A request as it is sent."""
+
+    url: str
+    content: bytes
+    headers: Mapping[str, str] = MappingProxyType({})
+    """In addition to those of every request to the server, or in their place."""
+
+
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 MAX_REFUSAL_BYTES = 64 * 1024
 MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
@@ -104,10 +114,8 @@ CLOSE_SECONDS = 1.0
 DRAIN_SECONDS = 0.25
 
 
-class HttpModel(ABC):
-    path: str
-    json_mode: Mapping[str, Any] = MappingProxyType({})
-    """What a request adds for an answer in JSON of any form."""
+class ServerModel:
+    """A model of one server: what all adapters share."""
 
     def __init__(
         self,
@@ -131,37 +139,25 @@ class HttpModel(ABC):
     def capabilities(self) -> Capabilities:
         return self._capabilities._replace(structured=self._structured.way)
 
-    def stream(self, request: Request) -> AsyncGenerator[Part, None]:
-        tools = {tool.name for tool in request.tools}
+    def adapted(self, request: Request) -> tuple[Request, RequestTarget]:
+        """The request with what this model takes, and whom it asks."""
         request = replace(request, effort=self._capabilities.effort_for(request))
         if not self._capabilities.native_tools:
             from handrail.models.reading.tool_calls import with_written_tools
 
             request = with_written_tools(request)
         to = self._connection
-        asked = RequestTarget(to.name, self._model, to.key_env, to.local, effort=request.effort is not None)
-        reader = partial(self.reader, tools)
-        if request.received is not None:
-            return self._transport.read_again(request.received, reader, asked)
-        send = partial(self._transport.answer, self.path, reader=reader)
-        if request.output_schema is None:
-            return send(self.body(request), request.deadlines, asked=asked)
-        return self._by_schema(request, request.output_schema, send, asked._replace(structured=True))
+        effort = request.effort is not None
+        return request, RequestTarget(to.name, self._model, to.key_env, to.local, effort=effort)
 
-    async def _by_schema(
-        self,
-        request: Request,
-        schema: dict[str, Any],
-        send: Callable[..., AsyncGenerator[Part, None]],
-        asked: RequestTarget,
+    async def by_schema(
+        self, schema: dict[str, Any], send: Callable[[StructuredWay], AsyncGenerator[Part, None]]
     ) -> AsyncGenerator[Part, None]:
         """The answer to a request with a schema, which is asked for in the way that works here."""
         way = self._structured.way
-        body = self.body(request if way == "schema" else replace(request, output_schema=None))
-        body |= self.json_mode if way == "json" else {}
         text: list[str] = []
         try:
-            async with aclosing(send(body, request.deadlines, asked=asked)) as parts:
+            async with aclosing(send(way)) as parts:
                 async for part in parts:
                     if isinstance(part, Text):
                         text.append(part.text)
@@ -173,6 +169,29 @@ class HttpModel(ABC):
 
     async def aclose(self) -> None:
         await self._transport.aclose()
+
+
+class HttpModel(ServerModel, ABC):
+    path: str
+    json_mode: Mapping[str, Any] = MappingProxyType({})
+    """What a request adds for an answer in JSON of any form."""
+
+    def stream(self, request: Request) -> AsyncGenerator[Part, None]:
+        reader = partial(self.reader, {tool.name for tool in request.tools})
+        request, asked = self.adapted(request)
+        if request.received is not None:
+            return self._transport.read_again(request.received, reader, asked)
+        answer = partial(self._transport.answer, self.path, deadlines=request.deadlines, reader=reader)
+        schema = request.output_schema
+        if schema is None:
+            return answer(self.body(request), asked=asked)
+
+        def send(way: StructuredWay) -> AsyncGenerator[Part, None]:
+            body = self.body(request if way == "schema" else replace(request, output_schema=None))
+            body |= self.json_mode if way == "json" else {}
+            return answer(body, asked=asked._replace(structured=True))
+
+        return self.by_schema(schema, send)
 
     @abstractmethod
     def body(self, request: Request) -> dict[str, Any]: ...
@@ -200,12 +219,13 @@ class Transport:
         asked: RequestTarget,
     ) -> AsyncGenerator[Part, None]:
         """The parts of one streamed answer. Raises only `ModelProblem`s; closing it closes the socket."""
-        with self._without_key():
+        with self.without_key():
             pieces = body_pieces(body)
-            yield RequestBytes(tuple(map(self._recorded, pieces)))
+            yield RequestBytes(tuple(map(self.recorded, pieces)))
             clock = DeadlineClock(deadlines)
             try:
-                async with aclosing(self._bytes(path, b"".join(pieces), clock, asked)) as stream:
+                call = HttpCall(f"{self._connection.base_url}{path}", b"".join(pieces))
+                async with aclosing(self._bytes(call, clock, asked)) as stream:
                     async for part in self._parts(stream, reader, asked):
                         yield part
                     # To the end of the response, so that the connection can be used again.
@@ -226,14 +246,14 @@ class Transport:
         async for part in self._parts(stream(), reader, asked):
             yield part
 
-    def _recorded(self, piece: bytes) -> bytes:
+    def recorded(self, piece: bytes) -> bytes:
         """A piece of a request for the record: no message should hold the key, and the record never does."""
         if len(self._key) < SHORTEST_KEY:
             return piece
         return piece.replace(self._key.encode(), KEY_MARK.encode())
 
     @contextmanager
-    def _without_key(self) -> Iterator[None]:
+    def without_key(self) -> Iterator[None]:
         try:
             yield
         except ModelProblem as found:
@@ -267,12 +287,18 @@ class Transport:
             raise to_model_problem(refused.refusal, asked, headers={}, billed=True) from None
 
     async def _bytes(
-        self, path: str, content: bytes, clock: DeadlineClock, asked: RequestTarget
+        self, call: HttpCall, clock: DeadlineClock, asked: RequestTarget
     ) -> AsyncGenerator[bytes, None]:
-        """The server's bytes, with the key removed."""
+        async with aclosing(self.body(await self.send(call, clock), clock, asked)) as stream:
+            async for data in stream:
+                yield data
+
+    async def body(
+        self, response: Response, clock: DeadlineClock, asked: RequestTarget
+    ) -> AsyncGenerator[bytes, None]:
+        """The server's bytes, with the key removed; then raises what an error response means."""
         scrub = KeyRedactor(self._key)
         failures: tuple[type[Exception], ...] = (ModelProblem, *library_errors())
-        response = await self._send(path, content, clock)
         try:
             chunks = decompressed_body(response, self.host)
             kind = response.headers.get("content-type", "")
@@ -289,14 +315,16 @@ class Transport:
                 await response.aclose()
         yield scrub.end()
 
-    async def _send(self, path: str, content: bytes, clock: DeadlineClock) -> Response:
+    async def send(self, call: HttpCall, clock: DeadlineClock) -> Response:
+        """The response to a POST, without its body."""
         with anyio.move_on_after(clock.seconds_left()):
             return await self._open().send(
                 "POST",
-                f"{self._connection.base_url}{path}",
+                call.url,
                 query=self._connection.query,
-                content=content,
+                content=call.content,
                 timeout={"connect": clock.deadlines.connect},
+                headers=call.headers,
             )
         raise clock.expired_error(self.host)
 
@@ -355,6 +383,8 @@ class Transport:
         return f"It has: {', '.join(near)}." if near else "Choose another with --model."
 
     async def model_names(self, seconds: float) -> list[str]:
+        if self._connection.provider:
+            return []  # each of them lists its models in another way
         path = "/v1/models" if self._connection.protocol == "anthropic" else "/models"
         value = await self.get_json(f"{self._connection.base_url}{path}", seconds)
         data = value.get("data") if isinstance(value, dict) else None
@@ -364,7 +394,7 @@ class Transport:
 
     async def get_json(self, url: str, seconds: float, content: dict[str, Any] | None = None) -> Any:
         """A small JSON document from the server; `content` is sent with POST."""
-        with self._without_key():
+        with self.without_key():
             try:
                 with anyio.fail_after(seconds):
                     body = await self._document(url, seconds, content)
@@ -421,6 +451,8 @@ def request_headers(connection: Connection, key: str) -> dict[str, str]:
                 f"The key of connection {connection.name!r} contains characters that no key has. "
                 "Copy it again, without quotes or line ends."
             )
+        if connection.provider and PROVIDER_SDKS[connection.provider].adds_key:
+            return result
         usual = "x-api-key" if connection.protocol == "anthropic" else "authorization"
         name = (connection.key_header or usual).lower()
         result[name] = f"Bearer {key}" if name == "authorization" else key

@@ -22,7 +22,10 @@ MAX_TITLE = 100
 async def document(work: StepContext) -> Output:
     """The files with an entry in the changelog and a tick in the checklist, both by code."""
     files = convert(work.outputs[ASSEMBLE]["files"], tuple[ProposedFile, ...])
-    path = await run_sync(_changelog, work.workspace)
+    path = work.checks.settings.build.changelog or await run_sync(_changelog, work.workspace)
+    if path and not work.workspace.exists(path):
+        missing = f"build.changelog names {path}, which is not there: make the file, or correct the setting"
+        return {"files": [], "old": {}, "changelog": path, "problem": missing}
     problem = ""
     written: list[ProposedFile] = []
     if path:

@@ -1,7 +1,7 @@
 """The pipeline of a build: stages, gates G1 to G5, repairs. Its states are in `states.py`."""
 
 from handrail.engine.pipeline import Functions, Gate, Option, Pause, Pipeline, Repair, Stage
-from handrail.pipelines.build import documents, execute, plan, small_model, verify
+from handrail.pipelines.build import commands, documents, execute, plan, small_model, verify
 from handrail.pipelines.build.states import (
     APPLY,
     ASSEMBLE,
@@ -26,6 +26,7 @@ FUNCTIONS = Functions(
         "G2_audit": plan.audit_accepts,
         "plan_is_harmless": plan.plan_is_harmless,
         "answer_needs_no_decision": plan.does_not_escalate,
+        "commands_may_run": commands.commands_may_run,
         "changes_are_planned": execute.changes_are_planned,
         "G3_execution": execute.changes_are_sound,
         "G4_documents": documents.documents_are_intact,
@@ -77,7 +78,7 @@ BUILD = Pipeline(
             REVIEW,
             "code",
             step="build_review",
-            takes=(PLAN, AUDIT),
+            takes=(BASELINE, PLAN, AUDIT),
             gates=(Gate("audit_needs_no_decision", ends="escalated"), Gate("G2_audit", "repair")),
         ),
         Stage(BRIEF, "code", step="build_brief", takes=(PLAN, READ, REVIEW, ASSEMBLE, VERIFY)),
@@ -95,9 +96,10 @@ BUILD = Pipeline(
             ASSEMBLE,
             "code",
             step="build_assemble",
-            takes=(PLAN, BRIEF, EXECUTE, VERIFY),
+            takes=(PLAN, BRIEF, EXECUTE, ASSEMBLE, VERIFY),
             gates=(
                 Gate("answer_needs_no_decision", ends="escalated"),
+                Gate("commands_may_run", ends="escalated"),
                 Gate("changes_are_planned", ends="escalated"),
                 Gate("G3_execution", "repair", ends="escalated"),
             ),
@@ -113,13 +115,15 @@ BUILD = Pipeline(
             VERIFY,
             "code",
             step="build_verify",
-            takes=(BASELINE, BRIEF, ASSEMBLE, DOCUMENT, VERIFY),
+            takes=(BASELINE, BRIEF, EXECUTE, ASSEMBLE, DOCUMENT, VERIFY),
             gates=(
                 Gate("is_verified", ends="unverified"),
                 Gate("G5_verification", "repair", ends="escalated"),
             ),
         ),
-        Stage(APPLY, "code", step="build_apply", takes=(DOCUMENT, VERIFY), gates=(Gate("is_applied"),)),
+        Stage(
+            APPLY, "code", step="build_apply", takes=(ASSEMBLE, DOCUMENT, VERIFY), gates=(Gate("is_applied"),)
+        ),
     ),
     pauses=(
         Pause(REVIEW, says="build_plan", when="plan_is_harmless", options=(Option("Build it", "go_on"),)),

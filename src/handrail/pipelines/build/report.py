@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 from msgspec import convert
 
 from handrail.changes.forms.document import Change, CreateChange, DeleteChange, Document, RewriteChange
-from handrail.pipelines.build.states import APPLY, BASELINE, ENDS, PLAN, REVIEW, VERIFY, State, history_of
+from handrail.pipelines.build.states import (
+    APPLY,
+    ASSEMBLE,
+    BASELINE,
+    ENDS,
+    PLAN,
+    REVIEW,
+    VERIFY,
+    State,
+    history_of,
+)
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import RunFailed, RunPaused, RunRepaired, StageCompleted
 from handrail.protocol.ids import session_stream
@@ -45,8 +55,13 @@ class BuildResult(Value):
     files: tuple[str, ...] = ()
     """Files that were changed in the workspace; those of a proposal are in `proposed`."""
     proposed: tuple[ProposedFile, ...] = ()
+    """Not applied: unverified, or the best that did not pass."""
     checks: tuple[CheckResult, ...] = ()
     notes: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """Commands of the plan that ran in the copy."""
+    packages: tuple[str, ...] = ()
+    """What of them was repeated in the workspace, by folder; `undo` does not take it back."""
     in_workspace: str = ""
     """Why the files were tried in the workspace itself; empty: in a copy."""
     candidates: int = 1
@@ -81,13 +96,15 @@ def build_result(log: Log, session_id: str, run_id: str = "") -> BuildResult:
 def result_of(log: Log, run: PastRun) -> BuildResult:
     events = [one.event for one in run.events]
     history = history_of(events)
-    outputs = _outputs(log, run, (BASELINE, PLAN, REVIEW, VERIFY, APPLY))
+    outputs = _outputs(log, run, (BASELINE, PLAN, REVIEW, ASSEMBLE, VERIFY, APPLY))
     verified = outputs.get(VERIFY, {})
     candidates = max([1, *(each.get("candidate", 0) for each in verified.get("rounds", []))])
     repairs = [event for event in events if isinstance(event, RunRepaired)]
     details = [event.detail for event in events if isinstance(event, RunFailed)]
     details += [event.text for event in events if isinstance(event, RunPaused) and history.state == "paused"]
     proposed = verified.get("verified", []) if history.state == "unverified" else []
+    if history.state in ("escalated", "failed") and APPLY not in outputs:
+        proposed = (verified.get("best") or {}).get("files", [])
     return BuildResult(
         state=history.state,
         task=run.question,
@@ -101,6 +118,8 @@ def result_of(log: Log, run: PastRun) -> BuildResult:
         proposed=convert(proposed, tuple[ProposedFile, ...]),
         checks=convert(verified.get("checks", []), tuple[CheckResult, ...]),
         notes=tuple(verified.get("notes", [])),
+        commands=tuple(each["command"] for each in outputs.get(ASSEMBLE, {}).get("commands", [])),
+        packages=tuple(outputs.get(APPLY, {}).get("packages", [])),
         in_workspace=outputs.get(BASELINE, {}).get("in_workspace", ""),
         candidates=candidates,
         corrections=sum(event.last == VERIFY for event in repairs) - candidates + 1,
@@ -126,7 +145,7 @@ def _outputs(log: Log, run: PastRun, stages: Sequence[str]) -> dict[str, Any]:
 
 
 def proposal_of(result: BuildResult) -> Document | None:
-    """The files of an unverified build as a proposal that the user can apply; None where there are none."""
+    """The files of a build that is not complete as a proposal that the user can apply; None without any."""
     changes: list[Change] = []
     for file in result.proposed:
         if file.text is None:
@@ -135,7 +154,7 @@ def proposal_of(result: BuildResult) -> Document | None:
             changes.append(RewriteChange(file.path, file.text, file.base))
         else:
             changes.append(CreateChange(file.path, file.text))
-    return Document(tuple(changes), summary=f"Unverified build: {result.objective}") if changes else None
+    return Document(tuple(changes), summary=f"{result.state} build: {result.objective}") if changes else None
 
 
 class BuildCounts(NamedTuple):

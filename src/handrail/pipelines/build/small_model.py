@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 from handrail.engine.pipeline import Output, StepContext
 from handrail.engine.search.places import Files, missing_sources, read_files
 from handrail.pipelines.build.execute import best_files
-from handrail.pipelines.build.plan import PATHS, STEP_KINDS, baseline_of, targets_of
+from handrail.pipelines.build.plan import PATHS, STEP_KINDS, baseline_of, files_of
 from handrail.pipelines.build.states import PLAN
 from handrail.protocol.errors import GiveUp
 from handrail.tools.reports.issue import Issue
@@ -64,10 +64,16 @@ async def execute_by_search(work: StepContext) -> Output:
     """The files that the search found, as changes; raises GiveUp where nothing was better than before."""
     start = {file.path: file.text for file in best_files(work.outputs) if file.text is not None}
     try:
-        found = await work.search(targets_of(work.outputs[PLAN]), start)
+        found = await work.search(files_of(work.outputs[PLAN]), start)
     except NoCopy as problem:
         raise GiveUp(f"The build cannot go on: {problem}. Nothing was applied.") from problem
     if found.files == start:
         raise GiveUp(f"No answer of the model does the task: {found.words}. Nothing was applied.")
     changes = [{"form": "rewrite", "path": path, "text": text} for path, text in found.files.items()]
-    return {"changes": changes, "changelog": "", "searched": found.words, "variant": VARIANT}
+    return {
+        "changes": changes,
+        "changelog": "",
+        "searched": found.words,
+        "doubt": found.doubt,
+        "variant": VARIANT,
+    }

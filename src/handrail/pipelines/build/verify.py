@@ -11,6 +11,7 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from handrail.engine.pipeline import Failed, Output, Outputs, Passed, StepContext, Verdict
+from handrail.pipelines.build.commands import packages_of, repeat_packages
 from handrail.pipelines.build.demands import (
     RESULTS,
     find_demands,
@@ -22,9 +23,9 @@ from handrail.pipelines.build.documents import proposed_files
 from handrail.pipelines.build.evasions import find_evasions
 from handrail.pipelines.build.file_changes import applied, change_to, is_applied_here, tick_again
 from handrail.pipelines.build.plan import baseline_of, issue_words, written_before
-from handrail.pipelines.build.states import APPLY, ASSEMBLE, BASELINE, BRIEF, DOCUMENT, PLAN, VERIFY
+from handrail.pipelines.build.states import APPLY, ASSEMBLE, BASELINE, BRIEF, DOCUMENT, EXECUTE, PLAN, VERIFY
 from handrail.pipelines.call_results import call_refusal
-from handrail.protocol.errors import GiveUp
+from handrail.protocol.errors import GiveUp, StorageProblem
 from handrail.protocol.values import to_dict
 from handrail.tools.reports.issue import SEVERITIES, CheckResult, Issue
 from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile, Quiet
@@ -47,14 +48,18 @@ async def verify(work: StepContext) -> Output:
             trial.keeps = output["status"] == "passed"
         return output
     tree = await run_sync(other_files, work.workspace.root, [file.path for file in files])
+    packages = packages_of(work.outputs)
     try:
         checks = ProposalChecks(work.checks)
-        verdict = await checks.verify(files, before, Quiet())
+        layers = checks.layers(packages["key"]).mounted(writable=False) if packages else ()
+        verdict = await checks.verify(files, before, Quiet(), layers)
         fixed = await checks.fixed(files, verdict) if verdict.status == "failed" else files
         if fixed != files:  # what needs no model is corrected without one
-            verdict = await checks.verify(fixed, before, Quiet())
+            verdict = await checks.verify(fixed, before, Quiet(), layers)
     except NoCopy as problem:
         return _unknown(str(problem))
+    except StorageProblem as problem:
+        raise GiveUp(f"The build cannot go on: {problem} Nothing was applied.") from problem
     return await _judged(work, fixed, verdict, tree)
 
 
@@ -99,6 +104,7 @@ async def _judged(
         "checks": [to_dict(check) for check in verdict.checks],
         "notes": list(verdict.notes),
         "demands": demands,
+        "doubt": work.outputs[EXECUTE].get("doubt", ""),
         "verified": [to_dict(file) for file in fixed],
         "tree": tree,
         "best": best if worse else mine,
@@ -143,7 +149,10 @@ def touched_lines(old: str, new: str) -> set[int]:
 
 
 def is_verified(output: Output, _outputs: Outputs) -> Verdict:
-    """Whether a result is known: without a check that ran, nothing is complete."""
+    """Whether a result is known: without a check that ran, or if the tests accept changes that differ, it is
+    not."""
+    if output["status"] == "passed" and not output["demands"] and output.get("doubt"):
+        return Failed((f"the tests do not decide: {output['doubt']}",))
     if output["status"] != "unverified":
         return Passed()
     checks = convert(output["checks"], tuple[CheckResult, ...])
@@ -164,6 +173,8 @@ def checks_pass(output: Output, _outputs: Outputs) -> Verdict:
 # Applying what was verified
 
 MEANWHILE = "files of the workspace have changed since it was verified. Nothing was applied: start again"
+INSTALLED = "If it was cut off while it applied, what its commands installed is there already ({})"
+STAYS = "What its commands installed stays ({})"
 
 
 def other_files(root: Path, proposed: Collection[str]) -> str:
@@ -185,8 +196,17 @@ async def apply_files(work: StepContext) -> Output:
         other = [file.path for file in files if file.path != checklist and not is_applied_here(work, file)]
         return {"paths": [file.path for file in files], "refused": _differs(other)}
     tree = await run_sync(other_files, work.workspace.root, [file.path for file in files])
-    if tree != work.outputs[VERIFY]["tree"]:
-        return {"paths": [], "refused": MEANWHILE}
+    packages = packages_of(work.outputs).get("changes", [])
+    # After a restart, the files may be applied already.
+    done = files and all(is_applied_here(work, file) for file in files)
+    if tree != work.outputs[VERIFY]["tree"] and not done:
+        already = f"{MEANWHILE}. {INSTALLED.format('; '.join(packages))}" if packages else MEANWHILE
+        return {"paths": [], "refused": already}
+    if refused_command := await repeat_packages(work):
+        return {
+            "paths": [],
+            "refused": f"What the plan's commands installed was not repeated: {refused_command}",
+        }
     shown = {file.path: await work.call("read", {"path": file.path, "end": 1}) for file in files if file.base}
     if refused := next((end for end in shown.values() if not end.ok), None):
         return {"paths": [], "refused": call_refusal(refused).message}
@@ -198,12 +218,17 @@ async def apply_files(work: StepContext) -> Output:
         # The user may add items while an item is built: only the tick is repeated in the file as it is now.
         changes[files.index(ticked)] = tick_again(ticked, old[ticked.path], moved[1])
         files = tuple(file for file in files if file != ticked)
-    ends = await work.change_together(changes)
+    ends = await work.change_together(changes) if changes else []
     wrong = next((end for end in ends if not end.ok), None)
     if wrong:
-        return {"paths": [], "refused": call_refusal(wrong).message}
+        stays = f" {STAYS.format('; '.join(packages))}" if packages else ""
+        return {"paths": [], "refused": f"{call_refusal(wrong).message}{stays}"}
     other = [file.path for file in files if not is_applied_here(work, file)]
-    return {"paths": [str(each.arguments["path"]) for each in changes], "refused": _differs(other)}
+    return {
+        "paths": [str(each.arguments["path"]) for each in changes],
+        "refused": _differs(other),
+        "packages": packages,
+    }
 
 
 def _differs(paths: Sequence[str]) -> str:

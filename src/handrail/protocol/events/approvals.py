@@ -47,6 +47,11 @@ class QuestionAsked(EventBase, tag="question_asked"):
     call_id: str
     question: str
     options: tuple[str, ...] = ()
+    secret: str = ""
+    """It asks for a secret: the name under which the interface stores what the user types.
+
+    The answer is `stored` or `declined`.
+    """
 
 
 class QuestionAnswered(EventBase, tag="question_answered"):

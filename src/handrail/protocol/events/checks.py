@@ -49,8 +49,9 @@ class CandidateTried(EventBase, tag="candidate_tried", kw_only=True):
     """From 1."""
     key: str
     """The question, so that it is not asked again."""
-    asked: Literal["file", "function", "line", "insertion", "graft"]
-    """`graft`: no model was asked, the function is from an earlier draft."""
+    asked: Literal["file", "function", "line", "insertion", "graft", "mutation"]
+    """No model was asked for a `graft`, a function of an earlier draft, and a `mutation`, an edit of one sign
+    or word."""
     path: str
     name: str = ""
     line: int = 0

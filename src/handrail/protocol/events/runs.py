@@ -41,6 +41,8 @@ class RunStarted(EventBase, tag="run_started"):
     """The run is allowed no more than this mode allows; None: what the session's allows."""
     tools: tuple[str, ...] = ()
     """The only tools that it can use; empty: all."""
+    sources: tuple[str, ...] = ()
+    """Those that its agent needs: they are switched on for the run."""
 
 
 class StageStarted(EventBase, tag="stage_started"):

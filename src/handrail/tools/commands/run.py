@@ -39,12 +39,21 @@ from handrail.tools.sandbox.protected_paths import (
 )
 from handrail.tools.sandbox.sandbox import Sandbox
 from handrail.tools.secrets import NO_SECRETS, Secrets, without_secrets, without_workspace_programs
-from handrail.tools.tool import CallContext, CallTarget, Outcome, Prepared, Tool, tool_refused
+from handrail.tools.tool import (
+    CallContext,
+    CallTarget,
+    HiddenFromModel,
+    Outcome,
+    Prepared,
+    Tool,
+    tool_refused,
+)
 from handrail.workspace.files import Workspace
 from handrail.workspace.git_folder import UnusableRepository
 
 if TYPE_CHECKING:
     from handrail.tools.commands.file_changes import ChangeWatcher, ReadableSecrets
+    from handrail.tools.credential_prompt import StoredCredentials
     from handrail.workspace.stat_index import StatIndex
 
 
@@ -127,6 +136,7 @@ def sandbox_setup(
 
 WITH_NETWORK = "with network: "
 IN_BACKGROUND = "in the background: "
+WITH_SECRETS = "with your {}: "
 
 
 class RunArguments(Value):
@@ -135,6 +145,8 @@ class RunArguments(Value):
     network: Annotated[bool, Meta(description="if needed; the user is asked")] = False
     background: bool = False
     todo: str = ""
+    secrets: Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], HiddenFromModel()] = ()
+    """Names of credentials that the command gets as variables; the user is asked."""
 
 
 class FinishedCommand(NamedTuple):
@@ -147,6 +159,7 @@ class Run(Tool[RunArguments]):
     name = "run"
     description = "Run a bash command in the workspace, without stdin and network."
     action = "run"
+    sees_disk = True
     arguments = RunArguments
 
     def __init__(
@@ -154,8 +167,10 @@ class Run(Tool[RunArguments]):
         sandbox: Sandbox,
         background: BackgroundCommands | None = None,
         readable_secrets: Sequence[str] = (),
+        credentials: "StoredCredentials | None" = None,
     ) -> None:
         """`readable_secrets` are patterns of files that commands may read in mode `sandbox`."""
+        self._credentials = credentials
         self._sandbox = sandbox
         self._background = background or BackgroundCommands()
         self._readable_secrets = tuple(readable_secrets)
@@ -171,6 +186,7 @@ class Run(Tool[RunArguments]):
         return CallTarget(
             command=arguments.command,
             network=arguments.network,
+            secrets=arguments.secrets,
             todos=todos,
             background=arguments.background,
         )
@@ -179,9 +195,12 @@ class Run(Tool[RunArguments]):
         return f"{command_label(arguments)}{one_line(arguments.command)}"
 
     def subject(self, arguments: RunArguments, work: CallContext) -> dict[str, Any]:
-        return {"command": arguments.command, "network": arguments.network}
+        subject = {"command": arguments.command, "network": arguments.network}
+        return subject | ({"secrets": sorted(arguments.secrets)} if arguments.secrets else {})
 
     def prepare(self, arguments: RunArguments, work: CallContext) -> Prepared:
+        if arguments.secrets:
+            self._secrets(arguments, work)  # raises where one is not stored: the user is not asked then
         return Prepared(f"{command_label(arguments)}{arguments.command}")
 
     async def is_confined(self) -> bool:
@@ -194,6 +213,8 @@ class Run(Tool[RunArguments]):
 
     async def run(self, arguments: RunArguments, work: CallContext) -> Outcome:
         command = await prepare_command(arguments.command, work, network=arguments.network)
+        if arguments.secrets:
+            command = command._replace(environ={**command.environ, **self._secrets(arguments, work)})
         if arguments.background:
             return await self._run_in_background(arguments, work, command)
         output = CapturedOutput()
@@ -216,6 +237,13 @@ class Run(Tool[RunArguments]):
         ended = done._replace(changed=done.changed + ChangeReport(left=tuple(made)))
         outcome = await self._outcome(ended, output, command, arguments.timeout, work)
         return with_note(outcome, observed.note, observed.summary) if observed.summary else outcome
+
+    def _secrets(self, arguments: RunArguments, work: CallContext) -> dict[str, str]:
+        from handrail.tools.credential_prompt import secret_environment
+
+        if self._credentials is None:
+            raise tool_refused(self.name, "invalid_arguments", "There are no stored credentials here.")
+        return secret_environment(self._credentials, arguments.secrets, work)
 
     def _change_watcher(self, work: CallContext) -> "ChangeWatcher":
         from handrail.tools.commands.file_changes import ChangeWatcher
@@ -342,7 +370,8 @@ class Run(Tool[RunArguments]):
 
 def command_label(arguments: RunArguments) -> str:
     """What the user reads before the command itself."""
-    return IN_BACKGROUND * arguments.background + WITH_NETWORK * arguments.network
+    secrets = WITH_SECRETS.format(", ".join(arguments.secrets)) if arguments.secrets else ""
+    return IN_BACKGROUND * arguments.background + WITH_NETWORK * arguments.network + secrets
 
 
 CHECK_SECONDS = 300.0

@@ -64,7 +64,7 @@ class Diagnostics:
     async def _note(
         self, workspace: Workspace, path: str, old: bytes | None, new: bytes, *, linter: bool
     ) -> str:
-        find: FindProblems = _syntax_problems
+        find: FindProblems = syntax_problems
         found = await find(path, new)
         use_ruff = not found and linter and path.endswith((".py", ".pyi"))
         if use_ruff and (program := find_ruff(workspace, path)):
@@ -92,7 +92,8 @@ class Diagnostics:
         return [Problem(issue.line, f"{issue.rule} {issue.message}".strip()) for issue in found.issues]
 
 
-async def _syntax_problems(path: str, data: bytes) -> list[Problem]:
+async def syntax_problems(path: str, data: bytes) -> list[Problem]:
+    """The syntax errors of a file in a language that is known here; none for other files."""
     name = PurePosixPath(path).name.lower()
     ending = os.path.splitext(name)[1]
     text = data.decode("utf-8-sig", errors="replace")

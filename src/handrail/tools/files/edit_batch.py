@@ -6,12 +6,12 @@ and `apply_prepared`. A change set is applied all or none.
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
 from handrail.changes.apply import apply_when_free
-from handrail.changes.change_set import ChangeSet, FileEdit, Origin
+from handrail.changes.change_set import By, ChangeSet, FileEdit, Origin
 from handrail.changes.forms.document import DeleteChange, Document, MoveChange, form_of
 from handrail.changes.forms.edit_forms import Form, Move
 from handrail.changes.proposal import ShownVersions, propose, refuse_link
@@ -50,6 +50,10 @@ def prepare_edits(
 ) -> PreparedEdits:
     """What the edits make of the files; raises PathProblem if one is refused."""
     edits, confirm = propose(workspace, shown, list(forms))
+    if workspace.unsaved:
+        from handrail.changes.editor_writes import refuse_unsaved
+
+        refuse_unsaved(workspace, edits)
     for edit in edits:
         for mark in secrets.marks_in((edit.new or b"").decode()):
             if mark.encode() not in (edit.old or b""):
@@ -131,10 +135,19 @@ async def apply_calls(members: Sequence[BatchMember], work: CallContext) -> Outc
             todos=tuple(dict.fromkeys(todo for member in members for todo in member.arguments.completes)),
         ),
     )
-    by_path = {path: edit for edit in edits for path in (edit.path, edit.destination) if path}
+    made, by_editor = edits, dict[str, str]()
+    if work.workspace.editor:
+        from handrail.tools.files.in_editor import as_written, edit_note
+
+        made = tuple(as_written(edits, applied, work))
+        by_editor = {edit.path: edit_note(edit, new, work) for edit, new in zip(edits, made, strict=True)}
+    by_path = {path: edit for edit in made for path in (edit.path, edit.destination) if path}
     outcomes: list[Outcome] = []
     for member in members:
-        outcome = _outcome(by_path[member.work.resolved.path], notes, mutation)
+        edit = by_path[member.work.resolved.path]
+        outcome = _outcome(edit, notes, mutation)
+        if note := by_editor.get(edit.path):
+            outcome = replace(outcome, content=f"{outcome.content}\n{note}")
         if any(outcome.shown == before.shown for before in outcomes):
             outcome = replace(outcome, shown="")  # calls for the same file share its diff
         outcomes.append(outcome)
@@ -207,6 +220,7 @@ class ApplyProposal(Tool[Document]):
     description = "Apply the changes of a proposal."
     action = "write"
     arguments = Document
+    by: ClassVar[By] = "user"
 
     def target(self, arguments: Document) -> CallTarget:
         first, *others = _paths(arguments)
@@ -232,7 +246,7 @@ class ApplyProposal(Tool[Document]):
             Origin(
                 work.turn_id,
                 work.call_id,
-                by="user",
+                by=self.by,
                 intent=arguments.summary,
                 mutation_class=mutation.mutation_class,
                 mutation_problem=mutation.problem,
@@ -242,6 +256,13 @@ class ApplyProposal(Tool[Document]):
         summary = f"{len(edits)} file{'s' * (len(edits) != 1)}, +{added} -{removed}"
         summary += f", {mutation.problem or 'refactor'}" if mutation.note else ""
         return Outcome(summary, applied.change_id, shown=work.prepared.preview, events=(applied,))
+
+
+class EditFiles(ApplyProposal):
+    """The same for an agent that is not ours: it needs whatever approval a model's edit needs."""
+
+    name = "edit_files"
+    by = "agent"
 
 
 class ProposalTools:

@@ -7,7 +7,9 @@ from msgspec import Meta
 
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import HASH_DIGITS, FileSeen, Value
+from handrail.tools.files.in_editor import UNSAVED_READ
 from handrail.tools.tool import CallContext, Outcome, Tool, pluralize
+from handrail.workspace.editor import look
 from handrail.workspace.files import MAX_FILE_BYTES, Lines, Workspace
 from handrail.workspace.paths import ResolvedPath
 
@@ -40,6 +42,8 @@ class Read(Tool[ReadArguments]):
 
     async def _read(self, arguments: ReadArguments, work: CallContext) -> Outcome:
         workspace, place = work.workspace, work.resolved
+        if workspace.editor:
+            await look(workspace, work.session.id, [place])
         image = await run_sync(workspace.image, place)
         if image and not place.inside:
             message = "is an image outside the workspace. Ask the user to attach it (--image or @)."
@@ -54,6 +58,8 @@ class Read(Tool[ReadArguments]):
         content = (
             f"### {place.path} [hash: {lines.sha256[:HASH_DIGITS]}]\n{body}{_omission_note(lines, last)}"
         )
+        if place.path in workspace.unsaved:
+            content += f"\n{UNSAVED_READ}"
         part = f"lines {lines.start}-{last} of {lines.total:,}"
         summary = pluralize(lines.total, "line") if whole else part
         seen = FileSeen(path=place.path, sha256=lines.sha256, how="agent", whole=whole, size=lines.size)

@@ -211,6 +211,7 @@ class Search(Tool[SearchArguments]):
     name = "search"
     description = "Find text in files."
     action = "look"
+    sees_disk = True
     arguments = SearchArguments
 
     def summary(self, arguments: SearchArguments, work: CallContext) -> str:

@@ -1,4 +1,4 @@
-"""Syntax errors of a text: Python, JSON and TOML in this process, other languages in a child.
+"""Syntax errors of a text: Python, JSON, TOML and YAML in this process, other languages in a child.
 
 The child is this module: `python -m handrail.tools.files.syntax_check .ts`, with the text on standard input.
 A grammar is C code: a parse that hangs cannot be stopped from inside the process.
@@ -25,6 +25,8 @@ NEWER_PYTHON_ERRORS = (
 )
 """Errors that this Python reports for syntax of a later one."""
 MEMORY_LIMIT = 1_000_000_000
+TEMPLATE_MARKS = ("{{", "{%", "<%")
+"""A file of a template language, which becomes YAML later."""
 JSON_WITH_COMMENTS = ("tsconfig", "jsconfig", "devcontainer", ".eslintrc", "settings.json", "launch.json")
 """JSON files, by the start of their names, that may have comments."""
 
@@ -52,9 +54,12 @@ def python_problem(text: str) -> tuple[Problem | None, bool]:
 
 
 def data_problem(name: str, text: str) -> Problem | None:
-    """The syntax error of a JSON or TOML file; None for other files."""
+    """The syntax error of a JSON, TOML or YAML file; None for other files."""
     import json
     import tomllib
+
+    if name.endswith((".yaml", ".yml")):
+        return _yaml_problem(text)
 
     try:
         if name.endswith(".toml"):
@@ -69,6 +74,22 @@ def data_problem(name: str, text: str) -> Problem | None:
         return Problem(int(line) if line.isdecimal() else 0, f"TOML: {message}")
     except (RecursionError, ValueError):
         pass
+    return None
+
+
+def _yaml_problem(text: str) -> Problem | None:
+    import yaml  # type: ignore[import-untyped]
+
+    if any(mark in text for mark in TEMPLATE_MARKS):
+        return None
+    try:
+        for _ in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            pass
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        return Problem(line, f"YAML: {error.problem}")
+    except (yaml.YAMLError, RecursionError) as error:
+        return Problem(0, f"YAML: {str(error).splitlines()[0]}")
     return None
 
 

@@ -62,16 +62,17 @@ class Approval:
             case "cancelled":
                 raise tool_refused(tool, "cancelled", "The user cancelled the turn.", path_of(facts))
 
-    async def question(self, pending: PendingCall, question: Question) -> str:
-        """The user's answer to the tool's question."""
+    async def question(self, pending: PendingCall, question: Question, number: int = 0) -> str:
+        """The user's answer to the tool's question; those that are asked while the call runs are numbered."""
         tool = pending.tool.name
         answer = await self._asker.question(
             QuestionAsked(
                 turn_id=pending.work.turn_id,
                 question_id=new_id("q"),
-                call_id=pending.work.call_id,
+                call_id=f"{pending.work.call_id}#{number}" if number else pending.work.call_id,
                 question=question.text,
                 options=question.options,
+                secret=question.secret,
             )
         )
         if answer.by == "nobody":

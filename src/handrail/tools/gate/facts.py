@@ -23,6 +23,7 @@ from handrail.policy.call_facts import (
     IntentFacts,
     PathFacts,
     SandboxFacts,
+    SourceFacts,
 )
 from handrail.policy.decide import decide
 from handrail.protocol.errors import StorageProblem, ToolRefused
@@ -104,6 +105,7 @@ class PendingCall(Value):
     command: CommandFacts | None = None
     confined: bool = False
     sandbox: SandboxFacts | None = None
+    source: SourceFacts | None = None
     changed_by_hook: str = ""
 
     @property
@@ -162,6 +164,8 @@ class FactGatherer(Value):
         )
         pending = PendingCall(call, tool, parse_arguments(call, tool.arguments), work)
         command = tool.target(pending.arguments).command
+        if tool.action == "call":
+            return replace(pending, source=await tool.source_facts(pending.arguments, self.session))
         if command is None:
             return pending
         from handrail.policy.commands.judge import command_lists
@@ -204,7 +208,9 @@ class FactGatherer(Value):
             scope=intent.scope,
             confined=pending.confined,
             sandbox=pending.sandbox,
+            source=pending.source,
             network=target.network,
+            secrets=target.secrets,
             url_from_user=target.url is not None and is_url_in(target.url, user_texts(self.session)),
             always=pending.key in state.always,
             answerable=self.answerable,

@@ -20,8 +20,9 @@ change while the user is asked makes the call stale, and it is refused.
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from anyio import get_cancelled_exc_class
@@ -33,6 +34,7 @@ from handrail.protocol.events import Event, TodoCompleted, ToolFinished, ToolSta
 from handrail.protocol.values import CommandEntry, ToolCall, Value
 from handrail.sessions.session import Session
 from handrail.tools.files.edit import FileChangeTool
+from handrail.tools.files.in_editor import unsaved_note
 from handrail.tools.gate.approval import Approval, Asker, auto_approval
 from handrail.tools.gate.facts import FactGatherer, PendingCall, ToolLookup, decide_call, path_of
 from handrail.tools.secrets import NO_SECRETS, Secrets
@@ -40,12 +42,14 @@ from handrail.tools.tool import (
     CallTarget,
     Outcome,
     Prepared,
+    Question,
     redact,
     refusals_of,
     refuse_path_problems,
     tool_refused,
     with_intent_id,
 )
+from handrail.workspace.editor import look
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 
@@ -149,12 +153,13 @@ class Gate:
         for number, call in enumerate(calls):
             with refuse_path_problems(call.name, at_fault=number):
                 read.append(await self._gatherer.read(call, turn_id))
-        judged = self._prepare(self._decide(read))
+        judged = self._prepare(await self._decide_and_look(read))
         if self._hooks:
             judged = await self._ask_hooks(self._hooks, judged)
         joint, facts, decision = judged.joint, judged.facts, judged.decision
         if isinstance(decision, Ask):
             await self._approval.ask(joint, facts, decision)
+            await self._decide_and_look(judged.calls)
             if self._check(judged).prepared is not judged.prepared:
                 raise tool_refused(joint.tool.name, "stale_file", STALE, path_of(facts))
         auto = auto_approval(facts)
@@ -165,10 +170,16 @@ class Gate:
             opened=() if auto and opens else opens,
             scope=facts.scope,
             decide_again=partial(self._verdict, joint),
+            ask=self._asks(joint),
         )
         if question := joint.tool.question(joint.arguments):
             work = replace(work, answer=await self._approval.question(joint, question))
         return judged._replace(joint=replace(joint, work=work))
+
+    def _asks(self, joint: PendingCall) -> Callable[[Question], Awaitable[str]]:
+        """A function that asks the user while the call runs."""
+        numbers = count(1)
+        return lambda question: self._approval.question(joint, question, next(numbers))
 
     def _decide(self, calls: Sequence[PendingCall]) -> CallDecision:
         """The decision about the calls now; raises ToolRefused if one is denied."""
@@ -183,6 +194,14 @@ class Gate:
                 self._verdict(one)  # so that the refusal is about this call
         joint = placed[0] if len(placed) == 1 else _batch(placed)
         return CallDecision(tuple(placed), joint, *self._verdict(joint))
+
+    async def _decide_and_look(self, calls: Sequence[PendingCall]) -> CallDecision:
+        """The same; of files to be changed, what an editor has unsaved is known afterwards."""
+        judged = self._decide(calls)
+        if judged.joint.work.workspace.editor and judged.joint.tool.action == "write":
+            with refuse_path_problems(judged.joint.tool.name):
+                await look(judged.joint.work.workspace, self._session.id, judged.joint.places)
+        return judged
 
     def _verdict(self, one: PendingCall) -> tuple[Facts, Allow | Ask]:
         facts = self._gatherer.facts(one)
@@ -227,7 +246,7 @@ class Gate:
                         read = await self._gatherer.read(call, turn_id)
                     calls = list(judged.calls)
                     calls[number] = replace(read, changed_by_hook=changed.hook)
-                    judged = self._prepare(self._decide(calls))
+                    judged = self._prepare(await self._decide_and_look(calls))
         return judged
 
     # Running it
@@ -252,8 +271,11 @@ class Gate:
         began = time.monotonic()
         with joint.work.cleanup:
             try:
+                note = await unsaved_note(joint.work) if joint.tool.sees_disk else ""
                 with refuse_path_problems(joint.tool.name):
                     outcome = await joint.tool.run(joint.arguments, joint.work)
+                if note:
+                    outcome = replace(outcome, content=f"{outcome.content}\n{note}")
                 outcomes = [outcome, *outcome.others]
             except get_cancelled_exc_class():
                 ended = [joint.tool.cancelled(call, joint.work) for call in calls]

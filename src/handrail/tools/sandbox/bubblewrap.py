@@ -105,7 +105,7 @@ def _mounts(setup: SandboxSetup, hidden: Iterable[str], *, network: bool) -> lis
         # A device that bubblewrap binds cannot be opened, so this makes a file unreadable.
         *(("--tmpfs", path) if _is_folder(path) else ("--ro-bind", "/dev/null", path) for path in hidden),
         *(
-            ("--bind", bind_source(path, setup), path)
+            ("--ro-bind" if setup.closed else "--bind", bind_source(path, setup), path)
             for path in (workspace, *protected_paths.pinned_folders(setup, closed))
         ),
         *(("--bind", path, path) for path in setup.writable),

@@ -39,5 +39,8 @@ def copy_mounts(setup: SandboxSetup) -> list[Mount]:
     root = setup.workspace
     pairs = ((f"{root}/{path}", f"{root}/{at}") for path, at in setup.copy.read_only if path not in hidden)
     shown = [("--ro-bind", path, at) for path, at in pairs if os.path.exists(path)]
+    for layer in setup.copy.layers:
+        bind = "--bind" if layer.writable and not setup.reads else "--ro-bind"
+        shown.append((bind, layer.folder, f"{root}/{layer.path}"))
     cache = str(setup.copy.cache)
     return [*shown, ("--ro-bind" if setup.reads else "--bind", cache, cache)]

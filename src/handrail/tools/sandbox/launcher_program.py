@@ -54,7 +54,8 @@ def landlock_options(setup: SandboxSetup, temp: str, *, network: bool, processes
         paths["--run"] = list(readable_places(setup))
         paths["--hide"] += protected_paths.unreadable_files(setup)
     else:
-        paths["--write"] = [str(setup.workspace), temp, *setup.writable]
+        own = () if setup.closed else (str(setup.workspace),)
+        paths["--write"] = [*own, temp, *setup.writable]
     return [
         "--landlock",
         *("--file-bytes", str(FILE_BYTES), "--open-files", str(OPEN_FILES), "--processes", str(processes)),

@@ -66,6 +66,7 @@ class SandboxSetup(NamedTuple):
     log: Path | None = None  # the folder of the workspace's log, to save protected files in
     writable: tuple[str, ...] = ()  # places outside the workspace that it may write
     local_sockets: bool = True  # False: it gets none, where the sandbox cannot hide those of services
+    closed: bool = False  # nothing in the workspace is written; unlike `reads`, the rest is read as usual
     copy: "ShownCopy | None" = None  # what it sees at the workspace's path; only bubblewrap can do that
 
 
@@ -142,7 +143,8 @@ def unreadable_files(setup: SandboxSetup) -> tuple[str, ...]:
 
 def missing_state_paths(setup: SandboxSetup) -> tuple[str, ...]:
     """Handrail's paths that do not exist yet, and that a command may not make: folders, then files."""
-    paths = state_paths(setup.workspace) if os.access(setup.workspace, os.W_OK) else ()
+    writable = not setup.closed and os.access(setup.workspace, os.W_OK)
+    paths = state_paths(setup.workspace) if writable else ()
     return tuple(path for path in paths if not os.path.lexists(path))
 
 

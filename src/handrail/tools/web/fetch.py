@@ -174,15 +174,18 @@ class Fetch(Tool[FetchArguments]):
         return page_outcome(page)
 
 
-async def fetch_page(url: str, trusted: Address | None) -> Page:
-    """The page, after checked redirects; only `trusted` may be in a private network."""
+async def fetch_page(url: str, trusted: Address | None, limit: int = MAX_BYTES) -> Page:
+    """The page, after checked redirects; only `trusted` may be in a private network.
+
+    Only so many bytes of it.
+    """
     import httpx2
 
     timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
     async with httpx2.AsyncClient(trust_env=False, timeout=timeout, headers=HEADERS) as client:
         for _ in range(REDIRECTS + 1):
             try:
-                found = await _fetch_once(client, url, trusted)
+                found = await _fetch_once(client, url, trusted, limit)
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 why = str(error) or type(error).__name__
                 raise FetchError(f"{url} could not be fetched: {why}.") from error
@@ -192,7 +195,9 @@ async def fetch_page(url: str, trusted: Address | None) -> Page:
     raise FetchError(f"More than {REDIRECTS} redirects, the last to {url}.")
 
 
-async def _fetch_once(client: "httpx2.AsyncClient", url: str, trusted: Address | None) -> Page | str:
+async def _fetch_once(
+    client: "httpx2.AsyncClient", url: str, trusted: Address | None, limit: int
+) -> Page | str:
     """The page, or the URL it redirects to."""
     address = address_of(url)
     numbers = await resolve_address(address, private=address == trusted)
@@ -204,13 +209,13 @@ async def _fetch_once(client: "httpx2.AsyncClient", url: str, trusted: Address |
         data = bytearray()
         async for chunk in response.aiter_bytes():
             data += chunk
-            if len(data) > MAX_BYTES:
+            if len(data) > limit:
                 break
     finally:
         await response.aclose()
     kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
-    cut, charset = len(data) > MAX_BYTES, response.charset_encoding or "utf-8"
-    return Page(url, response.status_code, kind, bytes(data[:MAX_BYTES]), cut, charset)
+    cut, charset = len(data) > limit, response.charset_encoding or "utf-8"
+    return Page(url, response.status_code, kind, bytes(data[:limit]), cut, charset)
 
 
 async def _connect(

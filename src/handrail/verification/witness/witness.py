@@ -79,7 +79,9 @@ def witness_for(tool: str, words: tuple[str, ...], environ: Mapping[str, str], f
     key = secrets.token_hex(16)
     if tool == "pytest" and words:
         path = os.pathsep.join(filter(None, (str(INJECTED), environ.get("PYTHONPATH", ""))))
-        return Witness((words[0], "-p", PLUGIN, *words[1:]), variables | {"PYTHONPATH": path}, key)
+        program = 3 if words[1:3] == ("-m", "pytest") else 1
+        watched = (*words[:program], "-p", PLUGIN, *words[program:])
+        return Witness(watched, variables | {"PYTHONPATH": path}, key)
     if tool == "unittest" and words[1:3] == ("-m", "unittest"):
         return Witness((words[0], str(INJECTED / RUNNER), *words[3:]), variables, key)
     return None

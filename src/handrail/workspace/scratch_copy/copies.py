@@ -12,10 +12,12 @@ from handrail.config.places import make_private
 from handrail.protocol.errors import StorageBusy
 from handrail.workspace.files import Workspace
 from handrail.workspace.scratch_copy.copy import ScratchCopy
+from handrail.workspace.scratch_copy.layers import remove_layers
 
 COPIES = "copies"  # the folder, below that of the workspace's log
 MAX_COPIES = 8
 UNUSED_SECONDS = 7 * 24 * 3600.0
+OLD_LAYER_SECONDS, RECENT_LAYER_SECONDS = 24 * 3600.0, 3600.0
 
 
 class CopiesUse(NamedTuple):
@@ -41,7 +43,7 @@ class ScratchCopies:
 
     def __init__(self, workspace: Workspace, folder: Path) -> None:
         self._workspace = workspace
-        self._folder = folder
+        self.folder = folder
 
     @contextmanager
     def take(self) -> Iterator[ScratchCopy]:
@@ -49,10 +51,10 @@ class ScratchCopies:
 
         Raises StorageProblem as `ScratchCopy.refresh` does.
         """
-        make_private(self._folder)
+        make_private(self.folder)
         self._remove_old()
         for number in range(MAX_COPIES):
-            place = make_private(self._folder / str(number))
+            place = make_private(self.folder / str(number))
             if lock := try_lock(place / "lock"):
                 with lock:
                     copy = ScratchCopy(self._workspace, place)
@@ -69,10 +71,12 @@ class ScratchCopies:
         return CopiesUse(len(found), sum(size for size, _ in found), sum(used for _, used in found))
 
     def remove(self) -> int:
-        """Delete all copies that nobody uses; how many."""
+        """Delete all copies that nobody uses, and layers that no build has used lately; how many copies."""
+        remove_layers(self.folder, RECENT_LAYER_SECONDS)
         return sum(self._remove(place) for place in self._places())
 
     def _remove_old(self) -> None:
+        remove_layers(self.folder, OLD_LAYER_SECONDS)
         for place in self._places()[1:]:
             with suppress(OSError):
                 if time.time() - os.stat(place / "lock").st_mtime > UNUSED_SECONDS:
@@ -88,7 +92,7 @@ class ScratchCopies:
 
     def _places(self) -> list[Path]:
         """The folders of copies that exist, in order."""
-        places = (self._folder / str(number) for number in range(MAX_COPIES))
+        places = (self.folder / str(number) for number in range(MAX_COPIES))
         return [place for place in places if (place / "tree").is_dir()]
 
 

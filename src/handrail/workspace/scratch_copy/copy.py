@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import compress, groupby, zip_longest
 from operator import ne
@@ -50,6 +50,15 @@ CACHES = frozenset({".mypy_cache", ".ruff_cache", ".pytest_cache"})
 """Kept from one refresh to the next. Not `__pycache__`: what is in it would run in place of the source."""
 
 
+class MountedLayer(NamedTuple):
+    """A folder that takes the place of one of installed packages."""
+
+    folder: str
+    path: str
+    """Where it is shown, as a path in the workspace."""
+    writable: bool
+
+
 class ShownCopy(NamedTuple):
     """How commands see a copy: its root at the path of the workspace, some paths below as they are there."""
 
@@ -58,6 +67,7 @@ class ShownCopy(NamedTuple):
     """Paths in the workspace, and where in the copy each is shown."""
     cache: Path
     """Outside of the copy; commands may write there, and it is kept: for the caches of their tools."""
+    layers: tuple[MountedLayer, ...] = ()
 
 
 class Refreshed(NamedTuple):
@@ -110,14 +120,26 @@ class ScratchCopy:
             except FileExistsError:  # the record was cut, or somebody changed the copy without this process
                 return self._make_equal(wanted, snapshot(self.root, ignored=True))
 
-    def shown(self) -> ShownCopy:
-        """What the sandbox needs to run commands in the copy, as it was refreshed last."""
+    def shown(self, layers: Sequence[MountedLayer] = ()) -> ShownCopy:
+        """What the sandbox needs to run commands in the copy, as it was refreshed last.
+
+        `layers` take the place of folders of packages that would be shown as they are in the workspace.
+        """
         self._mark.touch(mode=0o600)
-        shown = [self._packages(path) for path in self._read_only if path.endswith(NODE_MODULES)]
-        shown += [(path, path) for path in self._read_only if not path.endswith(NODE_MODULES)]
-        ready = [(path, at) for path, at in shown if self._make_mount_point(path, at)]
-        self._make_mount_point(GIT, GIT)
-        return ShownCopy(self.root, tuple(ready), self.cache)
+        replaced = {layer.path for layer in layers}
+        paths = [path for path in self._read_only if path not in replaced]
+        shown = [self._packages(path, self.shown_at / path) for path in paths if path.endswith(NODE_MODULES)]
+        shown += [(path, path) for path in paths if not path.endswith(NODE_MODULES)]
+        ready = [(path, at) for path, at in shown if self._make_mount_point(self.shown_at / path, at)]
+        mounted = []
+        for layer in layers:
+            folder, at = Path(layer.folder), layer.path
+            if at.endswith(NODE_MODULES) and not layer.writable:
+                _, at = self._packages(at, folder)
+            if self._make_mount_point(folder, at):
+                mounted.append(layer._replace(path=at))
+        self._make_mount_point(self.shown_at / GIT, GIT)
+        return ShownCopy(self.root, tuple(ready), self.cache, tuple(mounted))
 
     def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Write a file of the copy, with its folders; raises PathProblem if the path leads elsewhere."""
@@ -282,18 +304,17 @@ class ScratchCopy:
             message = f"A scratch copy needs {needed:,} bytes, and the disk of {self.root} has {free:,} left."
             raise StorageFull(f"{message} Free some space, or move Handrail's data with HANDRAIL_HOME.")
 
-    def _packages(self, path: str) -> tuple[str, str]:
+    def _packages(self, path: str, inside: Path) -> tuple[str, str]:
         """Where the packages of Node are shown: in a folder with a link to each, as pnpm has it.
 
         Many tools keep a cache in `node_modules` and fail if they cannot.
         """
         with suppress(OSError, PathProblem):
-            if self._make_mount_point(path, path, new=True):
-                self._link_packages(path)
+            if self._make_mount_point(inside, path, new=True):
+                self._link_packages(path, inside)
         return path, f"{path}/{PACKAGES}"
 
-    def _link_packages(self, path: str) -> None:
-        inside = self.shown_at / path
+    def _link_packages(self, path: str, inside: Path) -> None:
         for name in os.listdir(inside):
             scope = name.startswith("@") and os.path.isdir(inside / name)
             for each in [f"{name}/{inner}" for inner in os.listdir(inside / name)] if scope else [name]:
@@ -304,13 +325,13 @@ class ScratchCopy:
                     with self._folder_of(f"{path}/{each}", make=True) as (folder, last):
                         os.symlink(leads_to, last, dir_fd=folder)
 
-    def _make_mount_point(self, path: str, at: str, *, new: bool = False) -> bool:
+    def _make_mount_point(self, source: Path, at: str, *, new: bool = False) -> bool:
         """Whether there is now something to mount on, with `new`: where there was nothing.
 
         The sandbox itself would follow a link that leads elsewhere.
         """
         try:
-            mode = os.stat(self.shown_at / path, follow_symlinks=False).st_mode
+            mode = os.stat(source, follow_symlinks=False).st_mode
             with self._folder_of(at, make=True) as (folder, name):
                 with suppress(FileNotFoundError):
                     found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode

@@ -58,7 +58,7 @@ def find_wanted(workspace: Workspace) -> Wanted:
     shown = {path for path, found in ignored.items() if found.size > MAX_IGNORED_BYTES or _is_secret(path)}
     beside = {path: found for path, found in ignored.items() if path not in shown}
     outside = own.without(dict.fromkeys((*now.unentered, *now.ignored_folders)))
-    installed = [path for path in outside if _is_installed(root, path)]
+    installed = [path for path in outside if is_installed(root, path)]
     tracked = tracked_below(
         root, [path for path in own.without(dict.fromkeys(now.ignored_folders)) if path not in installed]
     )
@@ -82,7 +82,8 @@ def find_wanted(workspace: Workspace) -> Wanted:
     return Wanted(wanted, folders, read_only, left_out)
 
 
-def _is_installed(root: Path, path: str) -> bool:
+def is_installed(root: Path, path: str) -> bool:
+    """Whether a folder has installed packages, by its name or by what is in it."""
     name = path.rpartition("/")[2]
     if name in DEPENDENCY_FOLDERS or name.endswith(DEPENDENCY_ENDINGS):
         return True

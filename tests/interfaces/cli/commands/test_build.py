@@ -81,3 +81,20 @@ def test_unverified_result_is_applied_only_on_the_users_word(
     found = json.loads(accepted.stdout)
     assert (found["state"], accepted.returncode) == (("unverified", 5) if COPIES else ("failed", 1))
     assert (project / "calc.py").read_text() == (RIGHT if COPIES else WRONG)
+
+
+@pytest.mark.promise("BUILD-16")
+def test_best_files_of_a_failed_build_are_applied_only_on_the_users_word(
+    project: Path, tmp_path: Path
+) -> None:
+    model = script(tmp_path, *builds.script([builds.replaced("number + 1", "number + 2")]))
+    done = run("build", "--model", model, TASK, cwd=project)
+    assert (done.returncode, (project / "calc.py").read_text()) == (6 if COPIES else 1, WRONG), done.stdout
+    kept = run("build", "--model", model, "--keep-failed", "--json", TASK, cwd=project)
+    found = json.loads(kept.stdout)
+    assert (found["state"], kept.returncode) == (("escalated", 6) if COPIES else ("failed", 1))
+    if COPIES:
+        assert "proposed, not applied: calc.py; --keep-failed applies" in done.stdout
+        assert "number + 2" in (project / "calc.py").read_text()
+        assert run(*found["undo"].split()[1:], cwd=project).returncode == 0
+    assert (project / "calc.py").read_text() == WRONG

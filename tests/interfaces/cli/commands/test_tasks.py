@@ -71,6 +71,18 @@ def test_a_repeating_task_is_done_day_by_day_and_the_week_shows_it(tmp_path: Pat
     assert json.loads(tasks(tmp_path, "show", "1", "--json"))["recurrence"]["type"] == "none"
 
 
+@pytest.mark.promise("TASK-8")
+def test_a_day_has_what_occurs_on_it(tmp_path: Path) -> None:
+    tasks(tmp_path, "add", "Stretch", "--every", "day", "--on", "2031-03-03", "--until", "2031-04-01")
+    tasks(tmp_path, "add", "Meeting", "--on", "2031-03-10", "--at", "10")
+    tasks(tmp_path, "done", "1", "--on", "2031-03-09")
+    shown = tasks(tmp_path, "list", "--on", "2031-03-10")
+    assert shown == "Mon 10 Mar\n  2 ○ Meeting  10:00\n  1 ○ Stretch  ↻ daily\n"
+    (day,) = map(json.loads, tasks(tmp_path, "list", "--on", "2031-03-09", "--all", "--json").splitlines())
+    assert (day["day"], [each["done"] for each in day["tasks"]]) == ("2031-03-09", [True])
+    assert tasks(tmp_path, "list", "--on", "2031-03-09") == "Sun 9 Mar\n"
+
+
 def test_a_wrong_request_changes_nothing_and_says_what_to_do(tmp_path: Path) -> None:
     tasks(tmp_path, "add", "Milk")
     tasks(tmp_path, "add", "Milkshake")

@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from handrail.config.credentials import Credentials
+from handrail.config.places import find_places
 from tests.interfaces.cli.program import Terminal, run, script, terminal
 
 CTRL_C, CTRL_D, ENTER, ALT_ENTER = "\x03", "\x04", "\r", "\x1b\r"
@@ -257,6 +260,26 @@ def test_a_question_is_answered_by_the_number_of_an_option(workspace: Path, tmp_
         talk.expect("answer    blue")
         talk.expect("So blue it is.")
         leave(talk)
+
+
+@pytest.mark.promise("CRED-8")
+def test_a_secret_is_typed_without_being_shown_or_kept_in_the_history(
+    workspace: Path, tmp_path: Path, home: Path
+) -> None:
+    asks = {"name": "credential_prompt", "arguments": {"name": "SHOP_TOKEN", "why": "to list the orders"}}
+    model = script(tmp_path, {"calls": [asks]}, {"when": "stored", "text": "Thank you."})
+    with terminal("--model", model, "ask me", cwd=workspace) as talk:
+        talk.expect("asks for a secret, SHOP_TOKEN")
+        talk.expect("SHOP_TOKEN (not shown; Enter alone declines)")
+        talk.type("/sword fish-0123456789" + ENTER)
+        talk.expect("Thank you.")
+        leave(talk)
+    assert "fish" not in talk.raw
+    assert Credentials(find_places(os.environ), os.environ).values() == {
+        "SHOP_TOKEN": "/sword fish-0123456789"
+    }
+    kept = [path for path in home.rglob("*") if path.is_file() and b"fish" in path.read_bytes()]
+    assert kept == []
 
 
 def test_an_end_from_outside_gives_the_terminal_back(workspace: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import convert
 
-from handrail.app.changes import last_applied
+from handrail.app.history.changes import last_applied
 from handrail.changes.diff import Diff
 from handrail.engine.admin.history import NetChange, ShownFile
 from handrail.interfaces.cli.conversation.questions import choice_key

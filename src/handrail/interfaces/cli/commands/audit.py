@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from handrail.interfaces.cli.completion import complete_session
 from handrail.interfaces.cli.options import ask_app, workspace_option
 from handrail.interfaces.cli.render.styles import Line, clean, fit, format_usage, format_usd, line, one_line
 from handrail.interfaces.cli.terminal import (
@@ -23,7 +24,7 @@ from handrail.protocol.errors import UsageProblem
 
 if TYPE_CHECKING:
     from handrail.app.app import App
-    from handrail.app.audit import AuditedCall, AuditedRequest, RawExchange, StructuredAnswer
+    from handrail.app.history.audit import AuditedCall, AuditedRequest, RawExchange, StructuredAnswer
 
 INDENT = " " * 5
 GONE = "no longer stored, or never was"
@@ -31,7 +32,7 @@ LISTED = ("sections", "todos", "changes", "commands", "next_steps")
 
 
 @click.command()
-@click.argument("session", default="")
+@click.argument("session", default="", shell_complete=complete_session)
 @click.option("--raw", "number", type=click.IntRange(min=1), metavar="N", help="The bytes of request N.")
 @click.option("--json", "as_json", is_flag=True, help="One request a line, as JSON.")
 @workspace_option
@@ -43,7 +44,7 @@ def command(session: str, number: int | None, as_json: bool, **given: Any) -> No
     """
 
     def look(app: "App") -> tuple[list[Line], bool]:
-        from handrail.app.audit import audit_requests, exchange_of, numbered_request
+        from handrail.app.history.audit import audit_requests, exchange_of, numbered_request
 
         found = audit_requests(app, app.find_session(session))
         if number is not None:

@@ -1,6 +1,7 @@
 """`handrail build TASK`: a verified build; its stages on stderr as they happen, the result on stdout."""
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 @click.argument("task", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object on stdout.")
 @click.option("--accept-unverified", is_flag=True, help="Apply a result that no check could verify, too.")
+@click.option("--keep-failed", is_flag=True, help="Apply the best files of a build that failed, too.")
 @click.option("--max-usd", type=click.FloatRange(min=0), help="End the build at this cost.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="End the build after so many requests.")
 @click.option("--trust", is_flag=True, help="Trust the workspace's own settings for this run.")
 @turn_options
-def command(task: tuple[str, ...], as_json: bool, *, accept_unverified: bool, **given: Any) -> int:
+def command(
+    task: tuple[str, ...], as_json: bool, *, accept_unverified: bool, keep_failed: bool, **given: Any
+) -> int:
     """Do TASK and keep the result only if the project's own checks agree. `-` reads it from stdin.
 
     Plan, audit, code and checks happen in a copy of the workspace; only a verified result is applied, as one
@@ -39,10 +43,11 @@ def command(task: tuple[str, ...], as_json: bool, *, accept_unverified: bool, **
     import anyio
 
     words = message_text(read_stdin() if task == ("-",) else " ".join(task))
-    return anyio.run(run_build, options_for(given), words, as_json, accept_unverified)
+    kept = ["unverified"] * accept_unverified + ["failed", "escalated"] * keep_failed
+    return anyio.run(run_build, options_for(given), words, as_json, kept)
 
 
-async def run_build(options: "Options", task: str, as_json: bool, accept_unverified: bool) -> int:
+async def run_build(options: "Options", task: str, as_json: bool, kept: Sequence[str]) -> int:
     import anyio
 
     from handrail.app.builds.build import build_task, proposal_of
@@ -73,7 +78,7 @@ async def run_build(options: "Options", task: str, as_json: bool, accept_unverif
             tasks.start_soon(status_line.tick)
             result = await build_task(app, task, session_id=session_id, saw=saw)
             tasks.cancel_scope.cancel()
-        if accept_unverified and result.state == "unverified" and proposal_of(result):
+        if result.state in kept and proposal_of(result):
             result = await accept(app, result)
         if as_json:
             print_json({**to_dict(result), "undo": result.undo, "exit_status": result.exit_status}, indent=2)
@@ -85,13 +90,13 @@ async def run_build(options: "Options", task: str, as_json: bool, accept_unverif
 
 
 async def accept(app: "App", result: "BuildResult") -> "BuildResult":
-    """Apply an unverified result on the user's word; it stays unverified."""
+    """Apply a result on the user's word that is not complete; it stays what it is."""
     from handrail.app.builds.build import proposal_of
 
     document = proposal_of(result)
     if document is None:
         return result
-    finished = await app.proposals.apply(document, title=f"unverified: {result.task}"[:80], word=None)
+    finished = await app.proposals.apply(document, title=f"{result.state}: {result.task}"[:80], word=None)
     if finished.status != "ok":
         return replace(result, detail=f"{result.detail} It was not applied: {finished.summary}")
     return replace(result, files=tuple(file.path for file in result.proposed))

@@ -22,7 +22,7 @@ from handrail.interfaces.cli.terminal import (
 
 if TYPE_CHECKING:
     from handrail.app.app import App
-    from handrail.app.changes import NetChange, ShownChange
+    from handrail.app.history.changes import NetChange, ShownChange
 
 
 @click.group(invoke_without_command=True)
@@ -95,7 +95,7 @@ def diff_command(since: str, session: str, **given: Any) -> None:
 
     What you wrote yourself is not in it. Into a pipe goes only the diff.
     """
-    from handrail.app.changes import net_changes
+    from handrail.app.history.changes import net_changes
 
     def look(app: "App") -> tuple[list["NetChange"], bool]:
         files = net_changes(app, app.find_session(session), since)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from handrail.interfaces.cli.commands.run import run_headless
+from handrail.interfaces.cli.completion import complete_session
 from handrail.interfaces.cli.options import collect_garbage, message_text, options_for, turn_options
 from handrail.interfaces.cli.terminal import require_terminal
 from handrail.protocol.commands import SendMessage
@@ -51,7 +52,7 @@ def command(words: tuple[str, ...], **given: Any) -> None:
 
 
 @click.command()
-@click.argument("session", default="")
+@click.argument("session", default="", shell_complete=complete_session)
 @click.option("--message", metavar="TEXT", help="Send this, wait for the turn to end, and exit.")
 @click.option("--json", "as_json", is_flag=True, help="With --message: one event a line on stdout.")
 @turn_options

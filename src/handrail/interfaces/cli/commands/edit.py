@@ -13,7 +13,7 @@ from handrail.protocol.errors import ToolRefused, UsageProblem
 
 if TYPE_CHECKING:
     from handrail.app.app import App
-    from handrail.app.changes import Document
+    from handrail.app.history.changes import Document
     from handrail.protocol.events import ApprovalAsked, HookSpoke
 
 MAX_BYTES = 10_000_000
@@ -29,7 +29,7 @@ def command(proposal: str, dry_run: bool, **given: Any) -> int:
 
     The diff goes to stdout. A file that exists is changed only if `base_hash` names the version it has.
     """
-    from handrail.app.changes import read_document
+    from handrail.app.history.changes import read_document
 
     document, named = read_document(read_proposal(proposal)), given["intent"]
     if named and document.intent_id and named != document.intent_id:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from handrail.interfaces.cli.completion import complete_intent
 from handrail.interfaces.cli.options import ask_app, workspace_option
 from handrail.interfaces.cli.render.styles import count_of, shorten
 from handrail.interfaces.cli.terminal import confirm, is_terminal, print_json, print_text
@@ -109,7 +110,7 @@ def list_intents(given: dict[str, Any], as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("intent_id", metavar="ID")
+@click.argument("intent_id", metavar="ID", shell_complete=complete_intent)
 @click.option("--versions", is_flag=True, help="Also its edits, oldest first, with each old text.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.pass_obj
@@ -143,7 +144,7 @@ def init(given: dict[str, Any]) -> None:
 
 
 @command.command()
-@click.argument("intent_id", metavar="ID")
+@click.argument("intent_id", metavar="ID", shell_complete=complete_intent)
 @click.option("--name", default="", help="What it is about, in a few words.")
 @click.option("--template", type=click.Choice(TEMPLATES), help="What it starts with.")
 @click.option("--scope", metavar="PATTERN", multiple=True, help="A path or glob that it owns; repeatable.")
@@ -162,7 +163,7 @@ def new(given: dict[str, Any], /, intent_id: str, template: str | None, **fields
 
 
 @command.command()
-@click.argument("intent_id", metavar="ID")
+@click.argument("intent_id", metavar="ID", shell_complete=complete_intent)
 @click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="Set a key; lists with commas.")
 @click.option("--scope", metavar="PATTERN", multiple=True, help="Own exactly these; repeatable.")
 @click.option("--add-scope", metavar="PATTERN", multiple=True, help="Own this too; repeatable.")
@@ -209,7 +210,7 @@ def edit_text(intents: "WorkspaceIntents", intent_id: str, text: str) -> None:
 
 
 @command.command()
-@click.argument("intent_id", metavar="ID")
+@click.argument("intent_id", metavar="ID", shell_complete=complete_intent)
 @click.pass_obj
 def done(given: dict[str, Any], intent_id: str) -> None:
     """Mark an intent as done: nothing may be written for it any more."""

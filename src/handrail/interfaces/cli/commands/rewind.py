@@ -21,7 +21,7 @@ from handrail.protocol.events import ChangePrepared, CopyKept, Recorded, Redone,
 
 if TYPE_CHECKING:
     from handrail.app.app import App
-    from handrail.app.changes import FilePlan, RewindPreview
+    from handrail.app.history.changes import FilePlan, RewindPreview
 
 FAILED = 1
 HOLDER_SECONDS = 60.0
@@ -51,7 +51,7 @@ def run_rewind(given: dict[str, Any], make: MakeCommand, *, asks: bool) -> int:
     """Show what would be done, ask, do it, and return the exit status."""
     import anyio
 
-    from handrail.app.changes import preview_rewind
+    from handrail.app.history.changes import preview_rewind
 
     options = options_for(given)
     known = {name: given[name] for name in RewindOptions._fields if name in given}
@@ -188,7 +188,7 @@ async def send_and_wait(app: "App", found: "RewindPreview", command: Rewind | Re
 
 
 async def wait_for_result(app: "App", session_id: str, command: Rewind | Redo, after: int) -> RewindResult:
-    from handrail.app.changes import with_change_numbers
+    from handrail.app.history.changes import with_change_numbers
 
     prepared: ChangePrepared | None = None
     copies: list[CopyKept] = []
@@ -226,7 +226,7 @@ async def show_waiting(found: "RewindPreview") -> None:
 
 
 def print_result(done: RewindResult, found: "RewindPreview", redo: str) -> None:
-    from handrail.app.changes import with_change_numbers
+    from handrail.app.history.changes import with_change_numbers
 
     word = "Redone" if isinstance(done.event, Redone) else "Undone"
     text = with_change_numbers(rewind_preview.rewind_summary(done.event, done.prepared), found.changes)
@@ -245,7 +245,7 @@ def undo_command(change: str, **given: Any) -> int:
 
     It is done at once, unless somebody else changed a file since; `handrail redo` brings the change back.
     """
-    from handrail.app.changes import undo_of
+    from handrail.app.history.changes import undo_of
 
     return run_rewind(given, lambda app, session_id: undo_of(app, session_id, change), asks=False)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict
 
+from handrail.interfaces.cli.completion import complete_file, complete_session
 from handrail.interfaces.cli.options import ask_app, run_with_app, user_path, workspace_option
 from handrail.interfaces.cli.render.styles import Line, columns, fit, format_age, format_usd, line
 from handrail.interfaces.cli.terminal import print_json, print_lines, print_text, terminal_width, use_colour
@@ -15,7 +16,7 @@ from handrail.protocol.commands import Delete, ListCommand, Rename, Restore, Set
 
 if TYPE_CHECKING:
     from handrail.app.app import App
-    from handrail.app.sessions import SessionInfo, SessionState
+    from handrail.app.history.sessions import SessionInfo, SessionState
 
 TITLE_COLUMNS = 20
 """With less room for the title, the labels go to the next line."""
@@ -71,7 +72,7 @@ def command(
         return
 
     def show(app: "App") -> None:
-        from handrail.app.sessions import set_status
+        from handrail.app.history.sessions import set_status
 
         wanted = set_status("archived" if archived else status).status if archived or status else None
         infos = app.sessions(status=wanted, label=label.removeprefix("#"), deleted=with_deleted)
@@ -91,7 +92,7 @@ def command(
 
 
 @command.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.argument("title", nargs=-1, required=True)
 @click.pass_obj
 def rename(given: dict[str, Any], /, session: str, title: tuple[str, ...]) -> None:
@@ -101,7 +102,7 @@ def rename(given: dict[str, Any], /, session: str, title: tuple[str, ...]) -> No
 
 
 @command.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.pass_obj
 def delete(given: dict[str, Any], /, session: str) -> None:
     """Hide a session from lists; `restore` brings it back."""
@@ -111,7 +112,7 @@ def delete(given: dict[str, Any], /, session: str) -> None:
 
 
 @command.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.pass_obj
 def restore(given: dict[str, Any], /, session: str) -> None:
     """Bring a deleted session back."""
@@ -119,19 +120,19 @@ def restore(given: dict[str, Any], /, session: str) -> None:
 
 
 @command.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.argument("status", nargs=-1, required=True)
 @click.pass_obj
 def status(given: dict[str, Any], /, session: str, status: tuple[str, ...]) -> None:
     """Set a session's status: open, in progress, done or archived. A new message reopens it."""
-    from handrail.app.sessions import set_status
+    from handrail.app.history.sessions import set_status
 
     change = set_status(" ".join(status))
     send_and_confirm(given, session, lambda _: change, f"is {change.status.replace('_', ' ')}")
 
 
 @command.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.pass_obj
 def archive(given: dict[str, Any], /, session: str) -> None:
     """Leave a session out of lists; `sessions --archived` lists it, a new message brings it back."""
@@ -139,13 +140,13 @@ def archive(given: dict[str, Any], /, session: str) -> None:
 
 
 @command.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.argument("labels", nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Remove these labels.")
 @click.pass_obj
 def label(given: dict[str, Any], /, session: str, labels: tuple[str, ...], remove: bool) -> None:
     """Add labels to a session, or remove them."""
-    from handrail.app.sessions import change_labels
+    from handrail.app.history.sessions import change_labels
 
     def change(state: "SessionState") -> ListCommand:
         return change_labels(state, remove=labels) if remove else change_labels(state, add=labels)
@@ -157,7 +158,7 @@ def send_and_confirm(
     given: dict[str, Any], session: str, change: "Callable[[SessionState], ListCommand]", done: str
 ) -> None:
     async def run(app: "App") -> None:
-        from handrail.app.sessions import send_and_wait
+        from handrail.app.history.sessions import send_and_wait
 
         session_id = app.find_session(session)
         await send_and_wait(app, session_id, change(app.state(session_id)))
@@ -167,7 +168,7 @@ def send_and_confirm(
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.option("--turn", type=click.IntRange(min=1), help="As it was after this turn.")
 @workspace_option
 def fork_command(session: str, turn: int | None, **given: Any) -> None:
@@ -176,8 +177,8 @@ def fork_command(session: str, turn: int | None, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("session")
-@click.argument("file")
+@click.argument("session", shell_complete=complete_session)
+@click.argument("file", shell_complete=complete_file)
 @workspace_option
 def export_command(session: str, file: str, **given: Any) -> None:
     """Write a session, with everything that belongs to it, to FILE."""
@@ -191,7 +192,7 @@ def export_command(session: str, file: str, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", shell_complete=complete_file)
 @workspace_option
 def import_command(file: str, **given: Any) -> None:
     """Read a session that was exported, and print its new id."""

@@ -24,7 +24,7 @@ def router(as_json: bool, **given: Any) -> None:
     Whether rules, a model or your answer decided, how sure that was, whether files were changed, and how
     often you chose another route after it.
     """
-    from handrail.app.sessions import routing_counts
+    from handrail.app.history.sessions import routing_counts
 
     rows = ask_app(given, routing_counts)
     if as_json:

@@ -91,13 +91,16 @@ def list_tasks(
     given: dict[str, Any], everything: bool, as_json: bool, *, on: str | None, priority: str | None
 ) -> None:
     """List tasks by when they are due."""
-    from handrail.app.tasks import agenda, find_day
+    from handrail.app.tasks import agenda, find_day, on_day
 
     def run(tasks: "TaskList", app: "App") -> None:
-        day = find_day(tasks, on).isoformat() if on else ""
-        where = TaskFilter(scheduled_range=(day, day) if day else None, priority=priority or "")
-        found = tasks.find(where)
-        show_agenda(app, agenda(found, tasks.clock.today), everything, as_json=as_json)
+        found = tasks.find(TaskFilter(priority=priority or ""))
+        if on:
+            day = find_day(tasks, on)
+            shown = [each for each in on_day(found, day) if everything or not each.done]
+            show_days(app, [(day, shown)], as_json=as_json)
+        else:
+            show_agenda(app, agenda(found, tasks.clock.today), everything, as_json=as_json)
 
     with_tasks(given, run)
 
@@ -236,7 +239,8 @@ def apply(tasks: "TaskList", operations: list[Any], *, as_json: bool, confirmed:
 
 def report_lines(report: OperationReport, tasks: "TaskList") -> Iterable[str]:
     for result in report.results:
-        yield _result_line(result, tasks)
+        if result.valid:
+            yield _result_line(result, tasks)
     if report.summary.deleted:
         yield "`handrail tasks undo` gives back what was deleted."
 
@@ -305,16 +309,19 @@ def show_week(given: dict[str, Any], words: tuple[str, ...], as_json: bool) -> N
     from handrail.app.tasks import find_day, week
 
     def run(tasks: "TaskList", app: "App") -> None:
-        today = tasks.clock.today
-        days = week(tasks.all(), find_day(tasks, " ".join(words)) if words else today)
-        if as_json:
-            for day, found in days:
-                rows = [to_dict(each.task) | {"done": each.done} for each in found]
-                print_json({"day": str(day), "tasks": rows})
-            return
-        show(app, task_lines.week_lines(days, today, terminal_width(sys.stdout)))
+        day = find_day(tasks, " ".join(words)) if words else tasks.clock.today
+        show_days(app, week(tasks.all(), day), as_json=as_json)
 
     with_tasks(given, run)
+
+
+def show_days(app: "App", days: Sequence[Any], *, as_json: bool) -> None:
+    if as_json:
+        for day, found in days:
+            rows = [to_dict(each.task) | {"done": each.done} for each in found]
+            print_json({"day": str(day), "tasks": rows})
+        return
+    show(app, task_lines.week_lines(days, app.tasks.clock.today, terminal_width(sys.stdout)))
 
 
 @command.command()
@@ -375,17 +382,19 @@ def promote(
 
 @command.command()
 @words_argument
+@click.option("--model", metavar="NAME", help="The model, as connection/name.")
 @click.pass_obj
-def build(given: dict[str, Any], words: tuple[str, ...]) -> int:
+def build(given: dict[str, Any], words: tuple[str, ...], model: str | None) -> int:
     """Do a task by a verified build (`handrail build`), and complete it where that succeeds."""
     import anyio
 
-    from handrail.app.tasks import build_text, find_task
+    from handrail.app.tasks import build_text, complete_built, find_task
     from handrail.interfaces.cli.commands.build import run_build
 
     task = with_tasks(given, lambda tasks, _: find_task(tasks, " ".join(words)))
-    run = partial(run_build, as_json=False, accept_unverified=False)
-    status = anyio.run(run, options_for(given), build_text(task))
-    if status == 0 and not task.repeats and not task.completed:
-        with_tasks(given, lambda tasks, _: apply(tasks, [{"op": "complete", "id": task.id}], as_json=False))
+    run = partial(run_build, as_json=False, kept=())
+    status = anyio.run(run, options_for({**given, "model": model}), build_text(task))
+    if status == 0:
+        lines = with_tasks(given, lambda tasks, _: list(report_lines(complete_built(tasks, task.id), tasks)))
+        print_text("\n".join(lines))
     return status

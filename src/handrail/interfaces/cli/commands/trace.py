@@ -13,7 +13,7 @@ from handrail.protocol.errors import UsageProblem
 
 if TYPE_CHECKING:
     from handrail.app.app import App
-    from handrail.app.changes import BlamedLine, Count, ExportFormat, Report, TraceCheck
+    from handrail.app.history.changes import BlamedLine, Count, ExportFormat, Report, TraceCheck
 
 UNKNOWN_AUTHOR = "-"
 MAX_COLUMN = 32

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from handrail.app.app import App
+from handrail.app.command_checks import answer_with_secret
+from handrail.app.history.sessions import suggested_commands
 from handrail.app.mentions import complete_name
-from handrail.app.sessions import suggested_commands
 from handrail.config.places import make_private
 from handrail.config.user_commands import UserCommands
 from handrail.interfaces.cli.activity import Activity
@@ -217,6 +218,13 @@ class Conversation:
         word = text.strip().lower()
         if self._asked.rejecting:
             self._reply(self._asked.reject(text.strip(), now))
+        elif asked := self._asked.secret:
+            session_id, question = self.session_id, asked.question_id
+
+            async def answer() -> None:
+                await answer_with_secret(self.app, session_id, question, text)
+
+            self._do(answer)
         elif self._choice:
             self._chosen(self._choice, word)
         elif not text.strip():
@@ -278,7 +286,7 @@ class Conversation:
         self._hint = ""
 
     def pasted(self, text: str) -> str:
-        return self._images.dropped(text)
+        return text if self.expects_secret() else self._images.dropped(text)
 
     def wants_clipboard(self) -> None:
         """Ctrl-V: terminals paste text by themselves, but not images."""
@@ -295,18 +303,25 @@ class Conversation:
         """Whether one of `ANSWER_KEYS`, with nothing typed, is an answer."""
         return self._asked.deciding.ready(time.monotonic()) and not self._asked.rejecting and not self._choice
 
+    def expects_number(self, number: int) -> bool:
+        """Whether the number, with nothing typed, is a choice of a menu."""
+        asked = self._asked.deciding.waiting or self._asked.rejecting or self._choice
+        return not (asked or self.busy()) and self._asked.expects_number(number, time.monotonic())
+
     def pressed(self, key: str) -> None:
-        """One of `ANSWER_KEYS` was typed; it counts as an answer unless more text follows."""
+        """A key was typed that is an answer, unless more text follows."""
         deciding = self._asked.deciding
         deciding.pressed, typed = key, deciding.typed
 
         async def decide_if_alone() -> None:
             await anyio.sleep(questions.ALONE_SECONDS)
             if deciding is self._asked.deciding and deciding.typed == typed and deciding.pressed:
-                answer = questions.ANSWER_WORDS[deciding.pressed.lower()]
                 self._prompt.buffer.reset()
                 deciding.typed, deciding.pressed = 0.0, ""
-                self._decide(answer, spelled=False)
+                if key.isdigit():
+                    self.submitted(key)
+                else:
+                    self._decide(questions.ANSWER_WORDS[key.lower()], spelled=False)
                 self._prompt.refresh()
 
         self._tasks.start_soon(decide_if_alone)
@@ -319,6 +334,10 @@ class Conversation:
             self.say(list(reply.rows))
         if answer := reply.answer:
             self._do(lambda: self.send(answer))
+
+    def expects_secret(self) -> bool:
+        """Whether what is typed is a secret: it is neither shown nor kept in the history."""
+        return self._asked.secret is not None
 
     def busy(self) -> bool:
         """Whether there is something that Ctrl-C stops."""
@@ -342,6 +361,8 @@ class Conversation:
         rows = rows + self._activity.behind(width)
         if self._hint and time.monotonic() - self._hinted < TWICE_SECONDS:
             rows = [*rows, line(("dim", self._hint))]
+        elif not self._prompt.buffer.text and self.expects_number(1):
+            rows = [*rows, line(("dim", f"  1 to {self._asked.numbers}: one key chooses, without Enter"))]
         return [*rows, ()]
 
     def _chosen(self, choice: questions.Choice, word: str) -> None:
@@ -386,7 +407,10 @@ class Conversation:
         if self._activity.rings(recorded, self._opened):
             self._prompt.bell()
         self._activity.saw(recorded)
+        typing_secret = self.expects_secret()
         self._asked.saw(recorded.event, time.monotonic())
+        if typing_secret and not self.expects_secret():
+            self._prompt.buffer.reset()  # a secret that was half typed must not become a message
         if isinstance(recorded.event, events.UserMessage):
             self._queued.remove(recorded.event.message_id)
         self._prompt.write(self._screen.show(recorded.event))
@@ -424,7 +448,7 @@ class Conversation:
         """Redraw clocks, and say when another process holds the session or has left it to this one."""
         while True:
             await anyio.sleep(TICK_SECONDS)
-            if self._activity.word or self._hint or self.checking:
+            if self._activity.word or self._hint or self.checking or self._asked.numbers:
                 self._prompt.refresh()
             holds = self.app.is_holder(self.session_id) if self.session_id else self._holds
             if self._holds is None and holds is False:

@@ -6,6 +6,7 @@ Everything finished goes above it, into the terminal's own scrollback: no altern
 import asyncio
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, Layout, Window
+from prompt_toolkit.layout.processors import ConditionalProcessor, PasswordProcessor
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
@@ -73,7 +75,7 @@ class Prompt:
             multiline=True,
             history=FileHistory(str(history)),
             completer=completer,
-            complete_while_typing=True,
+            complete_while_typing=~Condition(conversation.expects_secret),
             auto_suggest=DummyAutoSuggest(),
             on_text_changed=lambda _: conversation.typed(),
         )
@@ -170,8 +172,9 @@ class Prompt:
             first = number == 0 and wrapped == 0
             return [("class:accent", label if first else " " * len(label))]
 
+        hidden = ConditionalProcessor(PasswordProcessor(), Condition(self._conversation.expects_secret))
         entry = Window(
-            layout.BufferControl(self.buffer),
+            layout.BufferControl(self.buffer, input_processors=[hidden]),
             get_line_prefix=prefix,
             wrap_lines=True,
             dont_extend_height=True,
@@ -198,7 +201,7 @@ def make_key_bindings(conversation: "Conversation", buffer: Buffer) -> KeyBindin
             buffer.complete_state = None
             return
         text = buffer.text.rstrip("\n")
-        if text.strip():
+        if text.strip() and not conversation.expects_secret():
             buffer.text = text
             buffer.append_to_history()
         buffer.reset()
@@ -241,14 +244,21 @@ def make_key_bindings(conversation: "Conversation", buffer: Buffer) -> KeyBindin
     def _(_event: KeyPressEvent) -> None:
         conversation.ended()
 
-    for key in ANSWER_KEYS:
+    add_answer_keys(keys, conversation, buffer)
+    return keys
 
-        @keys.add(key, filter=empty & Condition(conversation.expects_key))
+
+def add_answer_keys(keys: KeyBindings, conversation: "Conversation", buffer: Buffer) -> None:
+    """Keys that answer a question, or choose from a menu, without Enter."""
+    empty = Condition(lambda: not buffer.text)
+    expected = dict.fromkeys(ANSWER_KEYS, conversation.expects_key)
+    expected |= {str(number): partial(conversation.expects_number, number) for number in range(1, 10)}
+    for key, expects in expected.items():
+
+        @keys.add(key, filter=empty & Condition(expects))
         def _(event: KeyPressEvent) -> None:
             buffer.insert_text(event.data)
             conversation.pressed(event.data)
-
-    return keys
 
 
 def add_stop_keys(keys: KeyBindings, conversation: "Conversation", buffer: Buffer) -> None:

@@ -130,12 +130,11 @@ class Onboarding:
         more = f"; {megabytes(some)} of {megabytes(model.size)} MB are already here" if some else ""
         servers = "none answers now: start Ollama, llama.cpp, LM Studio or vLLM, then press s"
         small = f"{size}, once; it answers on this machine, without key and network{more}"
-        key_file = short_path(self._app.places.credentials)
         left = line(("bold", "handrail"), f" {__version__}  {short_path(self._app.workspace.root)}")
         why = line("There is no model to answer yet: no key was found, and no server on this machine.")
         rows: list[Line] = [*wrap(left, self._width, "  "), *wrap(why, self._width), ()]
         for key, label, meaning in (
-            ("k", "use a key", f"paste it here; it is stored in {key_file}, readable only by you"),
+            ("k", "use a key", "paste it here; it is stored encrypted, for you alone"),
             ("s", "use a local server", servers),
             ("d", "download a small model", small),
         ):
@@ -162,7 +161,7 @@ class Onboarding:
         except ModelProblem as problem:
             self._note("key", f"could not be checked: {problem}", "bold")
         self._app.model_pool.keep_key(owner, key)
-        self._note("stored", f"in {short_path(self._app.places.credentials)}, readable only by you")
+        self._note("stored", self._app.model_pool.credentials.where())
         return True
 
     async def _owner(self, keys: KeyReader) -> str:

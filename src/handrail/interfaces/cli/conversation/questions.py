@@ -113,6 +113,9 @@ class PendingQuestions(Struct):
     questions: dict[str, QuestionAsked] = field(default_factory=dict)
     rejecting: str = ""
     """An approval that was answered with no, while the user may give a reason."""
+    numbers: int = 0
+    """Choices of the menu that the next message answers; each is chosen by its number alone."""
+    numbers_since: float = 0.0
 
     def saw(self, event: events.Event, now: float) -> None:
         match event:
@@ -124,14 +127,38 @@ class PendingQuestions(Struct):
                 self.questions[event.question_id] = event
             case events.QuestionAnswered():
                 self.questions.pop(event.question_id, None)
+            case events.RunPaused(choices=choices):
+                self.numbers, self.numbers_since = len(choices), now
+            case events.Routed(route=""):
+                self.numbers, self.numbers_since = len(event.decision.options), now
+            case events.UserMessage():
+                self.numbers = 0
             case events.TurnFinished():
                 self.deciding, self.questions, self.rejecting = PendingApprovals(), {}, ""
+
+    @property
+    def secret(self) -> QuestionAsked | None:
+        """The question that is answered next, if it asks for a secret: what is typed is not shown or kept."""
+        asked = next(iter(self.questions.values()), None)
+        return asked if asked and asked.secret and not self.rejecting and not self.deciding.waiting else None
+
+    def expects_number(self, number: int, now: float) -> bool:
+        """Whether the number, typed alone, chooses something that the user has had the time to read."""
+        paused = now - self.deciding.typed > PAUSE_SECONDS
+        return (
+            self.secret is None
+            and number <= self.numbers
+            and paused
+            and now - self.numbers_since > READY_SECONDS
+        )
 
     def label(self) -> str:
         if self.rejecting:
             return "why not? (Enter: no reason) > "
         if not self.questions:
             return "> "
+        if secret := self.secret:
+            return f"{secret.secret} (not shown; Enter alone declines) > "
         options = next(iter(self.questions.values())).options
         return "answer (a number or your own words) > " if options else "answer > "
 

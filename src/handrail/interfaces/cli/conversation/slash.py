@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from msgspec import convert
 
-from handrail.app.sessions import background_output, chosen_route
+from handrail.app.history.sessions import background_output, chosen_route
 from handrail.interfaces.cli.conversation import (
     slash_changes,
     slash_plan,
@@ -338,6 +338,7 @@ COMMANDS = {
     "retry": SlashCommand("", "repeat the last request; the model forgets its answer", retry),
     "init": SlashCommand("", "write a first AGENTS.md, or add what is missing in it", slash_project.init),
     "skills": SlashCommand("[NAME]", "skills in folders, or one in full", slash_project.skills),
+    "sources": SlashCommand("[NAME]", "sources (MCP servers), or test one", slash_project.sources),
     "agents": SlashCommand(
         "[NAME|runs]", "agents in folders, one in full, or their runs", slash_project.agents
     ),

@@ -4,7 +4,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from handrail.app.changes import net_changes, preview_rewind, undo_of
+from handrail.app.history.changes import net_changes, preview_rewind, undo_of
 from handrail.interfaces.cli.conversation.questions import Choice
 from handrail.interfaces.cli.render import change_list
 from handrail.interfaces.cli.render.rewind_preview import confirm_question, preview_diffs, preview_lines
@@ -13,7 +13,7 @@ from handrail.protocol.commands import Redo, Rewind
 from handrail.protocol.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from handrail.app.changes import RewindPreview
+    from handrail.app.history.changes import RewindPreview
     from handrail.interfaces.cli.conversation.conversation import Conversation
 
 MAX_LISTED = 15

@@ -10,7 +10,7 @@ from handrail.protocol.plan import plan_as_text, plan_from_text
 from handrail.protocol.values import FOLLOW_INPUT, FOLLOW_ROUTE, PLAN_ROUTE
 
 if TYPE_CHECKING:
-    from handrail.app.sessions import PlanState
+    from handrail.app.history.sessions import PlanState
     from handrail.interfaces.cli.conversation.conversation import Conversation
 
 NO_PLAN = "There is no plan in this session. `/plan TASK` makes one."

@@ -1,11 +1,13 @@
-"""The slash commands for the project: /init, /agents and /skills."""
+"""The slash commands for the project: /init, /agents, /skills and /sources."""
 
 import time
 from typing import TYPE_CHECKING
 
-from handrail.app.agents import RUN_PREFIX, Agents, find_runs
+from handrail.app.extensions.agents import RUN_PREFIX, Agents, find_runs
+from handrail.app.extensions.sources import ready_names, source_rows, try_source
 from handrail.config.skills import SkillFolders
-from handrail.interfaces.cli.commands.skills import NO_SKILL, skill_details, skill_row
+from handrail.interfaces.cli.commands.extensions.skills import NO_SKILL, skill_details, skill_row
+from handrail.interfaces.cli.commands.extensions.sources import NO_SOURCE, source_lines, trial_lines
 from handrail.interfaces.cli.render.agent_lines import agent_details, list_row, run_details, run_rows
 from handrail.interfaces.cli.render.styles import INDENT, line, wrap
 from handrail.protocol.commands import SendMessage
@@ -46,6 +48,16 @@ async def skills(talk: "Conversation", argument: str) -> None:
         skill_details(known, name) if name else [skill_row(known, each) for each in known.all()] or [NO_SKILL]
     )
     talk.say([row for text in rows for row in wrap(line(f"{INDENT}{text}"), talk.width, INDENT * 3)])
+
+
+async def sources(talk: "Conversation", argument: str) -> None:
+    if name := argument.strip():
+        rows = list(trial_lines(await try_source(talk.app, name)))
+    else:
+        rows = [text for row in source_rows(talk.app) for text in source_lines(row)]
+    empty = NO_SOURCE.format(names=", ".join(ready_names()))
+    texts = rows or [empty]
+    talk.say([row for text in texts for row in wrap(line(f"{INDENT}{text}"), talk.width, INDENT * 3)])
 
 
 def run_lines(talk: "Conversation", name: str) -> list[str]:

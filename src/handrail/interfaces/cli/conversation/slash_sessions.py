@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING
 
-from handrail.app.sessions import change_labels, named_status, send_and_wait, set_status
+from handrail.app.history.sessions import change_labels, named_status, send_and_wait, set_status
 from handrail.interfaces.cli.commands.sessions import session_lines
 from handrail.interfaces.cli.conversation.slash_changes import require_idle_session, require_session_id
 from handrail.interfaces.cli.render.tool_calls import note

@@ -9,7 +9,7 @@ from handrail.interfaces.cli.render.styles import format_age, format_duration, f
 from handrail.protocol import events
 
 if TYPE_CHECKING:
-    from handrail.app.agents import Agent, Agents, ListedAgent, PastRun, Stage, Trust
+    from handrail.app.extensions.agents import Agent, Agents, ListedAgent, PastRun, Stage, Trust
 
 EFFORT_NOT_SENT = "not sent: this model is not known to take it"
 TRUST_LABELS = {

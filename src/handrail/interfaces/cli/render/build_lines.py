@@ -1,6 +1,7 @@
 """A build as lines: stages, checks and corrections while it runs, and the result."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -69,13 +70,17 @@ class BuildLines:
     def _completed(self, stage: str, output: dict[str, Any]) -> list[Line]:
         match stage:
             case "plan":
-                steps = [f"{each['description']} ({', '.join(each['targets'])})" for each in output["steps"]]
+                steps = list(map(_step, output["steps"]))
                 variant = [output["variant"]] if output.get("variant") else []
                 return self._told([output["objective"], *steps, *variant])
             case "execute" if output.get("searched"):
                 return self._told([output["searched"]])
             case "review":
                 return self._told([f"{output['verdict']} by {output['by']}"])
+            case "assemble":
+                return self._told(
+                    [f"{_ended(each)}: {each['command']}" for each in output.get("commands", [])]
+                )
             case "brief" if output["round"] > 1:
                 return self._told([f"strategy: {output['strategy']}"])
             case "baseline" | "verify":
@@ -109,6 +114,26 @@ class BuildLines:
         return [*rows, line(("dim", f"{INDENT}{left:,} more"))] if left > 0 else rows
 
 
+def _step(step: dict[str, Any]) -> str:
+    command = [f"runs {step['command']}"] if step.get("command") else []
+    return f"{step['description']} ({', '.join([*command, *step['targets']])})"
+
+
+def _ended(command: dict[str, Any]) -> str:
+    return "ran in the copy" if command["ok"] else "did not run to its end"
+
+
+def _history(result: "BuildResult") -> str:
+    """The states that the build went through; what happened again has its number."""
+    states: list[str] = []
+    for each in result.history:
+        if each.after not in states and not each.after.startswith("awaiting"):
+            states.append(each.after)
+    passed = Counter(each.after for each in result.history)
+    times = (f"{state} ({passed[state]})" if passed[state] > 1 else state for state in states)
+    return " > ".join(one_line(state.replace("_", " ")) for state in times)
+
+
 def result_lines(result: "BuildResult", width: int) -> list[Line]:
     """How the build ended: state, files, checks, corrections, cost, and how to undo it."""
     style = STYLES.get(result.state, "bad")
@@ -120,14 +145,19 @@ def result_lines(result: "BuildResult", width: int) -> list[Line]:
         rows += wrap(line(f"{INDENT}changed: {', '.join(map(one_line, result.files))}"), width, INDENT * 2)
     else:
         rows.append(line(f"{INDENT}nothing was changed in the workspace"))
+    for each in result.packages:
+        text = f"{INDENT}repeated in the workspace, and not part of undo: {one_line(each)}"
+        rows += wrap(line(text), width, INDENT * 2)
     if result.proposed and not result.files:
         names = ", ".join(one_line(file.path) for file in result.proposed)
-        advice = "--accept-unverified applies such a result"
+        option = "--accept-unverified" if result.state == "unverified" else "--keep-failed"
+        advice = f"{option} applies such a result"
         rows += wrap(line(f"{INDENT}proposed, not applied: {names}; {advice}"), width, INDENT * 2)
     if result.in_workspace:
         rows += wrap(line(("dim", f"{INDENT}{one_line(result.in_workspace)}")), width, INDENT * 2)
     column = name_column(check.name for check in result.checks)
     rows += [result_line(check, column, width) for check in result.checks]
+    rows += wrap(line(("dim", f"{INDENT}{_history(result)}")), width, INDENT * 2)
     usd = f"{result.cost_usd:.4f} USD" if result.cost_usd is not None else "price unknown"
     spent = f"{result.tokens:,} tokens, {usd}, {format_duration(result.seconds)}"
     rounds = f"{count_of(result.corrections, 'correction')}, {count_of(result.replans, 'new plan')}"

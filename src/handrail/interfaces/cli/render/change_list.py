@@ -9,7 +9,7 @@ from handrail.interfaces.cli.render.styles import BODY_INDENT, Line, Piece, fit,
 from handrail.protocol.values import to_dict
 
 if TYPE_CHECKING:
-    from handrail.app.changes import NetChange, PastChange, ShownChange, ShownFile
+    from handrail.app.history.changes import NetChange, PastChange, ShownChange, ShownFile
     from handrail.protocol.values import FileChange, Todo
 
 OPS = {"create": "new", "delete": "deleted", "move": "moved"}

@@ -1,6 +1,7 @@
 """Every event as the lines that a person is shown."""
 
 import json
+import re
 from collections.abc import Sequence
 
 from handrail.interfaces.cli.render import styles, tool_calls
@@ -13,6 +14,8 @@ from handrail.protocol.plan import plan_as_text
 from handrail.protocol.values import NextStep, Todo
 
 ARGUMENT_CHARS = 300
+SECTION = re.compile(r"\*\*(.+)\*\*")
+MARKER = re.compile(r" *(?:(?:[-a-z]|\d{1,2}\.) +)?")
 
 
 def suggested_commands_note(commands: Sequence[str], width: int) -> list[Line]:
@@ -126,8 +129,14 @@ def plan_lines(event: events.Event, width: int) -> list[Line]:
 
 
 def text_lines(text: str, width: int, style: str = "") -> list[Line]:
-    lines = [line((style, f"{INDENT}{each}")) for each in text.split("\n")]
-    return [row for each in lines for row in wrap(each, width, INDENT)]
+    """The text, indented; headings in bold, and what follows `-`, `1.` or a letter below its beginning."""
+    rows: list[Line] = []
+    for each in text.split("\n"):
+        heading = SECTION.fullmatch(each)
+        hang = INDENT + " " * (found.end() if (found := MARKER.match(each)) else 0)
+        shown = ("bold", f"{INDENT}{heading[1]}") if heading else (style, f"{INDENT}{each}")
+        rows += wrap(line(shown), width, hang)
+    return rows
 
 
 def event_lines(event: events.Event, known: RenderContext, width: int) -> list[Line]:

@@ -8,7 +8,7 @@ from handrail.protocol.commands import Redo, Rewind
 from handrail.protocol.events import ChangePrepared, Redone, Rewound
 
 if TYPE_CHECKING:
-    from handrail.app.changes import FilePlan, RewindPreview
+    from handrail.app.history.changes import FilePlan, RewindPreview
 
 FILES_SHOWN = 30
 PATH_COLUMNS = 40

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from handrail.app.tasks import Agenda, DatedTask
 
 OPEN, DONE, REPEATS = "○", "✓", "↻"
-MIN_TITLE, DETAIL_COLUMNS = 20, 50
+MIN_TITLE, GAPS = 20, 7
 
 
 def day_text(day: date, today: date) -> str:
@@ -27,23 +27,24 @@ def repeat_text(rule: Recurrence) -> str:
 
 def agenda_lines(groups: "Sequence[Agenda]", today: date, width: int) -> Iterator[Line]:
     """All tasks under their headings."""
-    form = Columns.of([each for group in groups for each in group.tasks], width)
+    seen = {group.heading: None if group.heading == "Today" else today for group in groups}
+    form = Columns.of([(each, seen[group.heading]) for group in groups for each in group.tasks], width)
     for at, group in enumerate(groups):
         if at:
             yield ()
-        style = "bad" if group.heading == "Overdue" else "bold"
+        style = "accent" if group.heading == "Overdue" else "bold"
         yield line((style, group.heading), ("dim", f"  {len(group.tasks)}"))
         for each in group.tasks:
-            yield task_line(each, form, today if group.heading != "Today" else None)
+            yield task_line(each, form, seen[group.heading])
 
 
 def found_lines(tasks: "Sequence[DatedTask]", today: date, width: int) -> Iterator[Line]:
-    form = Columns.of(tasks, width)
+    form = Columns.of([(each, today) for each in tasks], width)
     return (task_line(each, form, today) for each in tasks)
 
 
 def week_lines(days: "Sequence[tuple[date, Sequence[DatedTask]]]", today: date, width: int) -> Iterator[Line]:
-    form = Columns.of([each for _, found in days for each in found], width)
+    form = Columns.of([(each, None) for _, found in days for each in found], width)
     for day, found in days:
         style = "accent" if day == today else "bold" if found else "dim"
         yield line((style, f"{day:%a} {day.day} {day:%b}"), ("dim", "  today" if day == today else ""))
@@ -58,26 +59,35 @@ class Columns(NamedTuple):
     title: int
 
     @classmethod
-    def of(cls, tasks: "Sequence[DatedTask]", width: int) -> "Columns":
-        number = max((len(each.task.id) for each in tasks), default=1)
-        longest = max((columns(one_line(each.task.title)) for each in tasks), default=0)
-        return cls(number, min(longest, max(MIN_TITLE, width - number - DETAIL_COLUMNS)))
+    def of(cls, tasks: "Sequence[tuple[DatedTask, date | None]]", width: int) -> "Columns":
+        """`tasks`: each with the day from which its date is seen."""
+        number = max((len(each.task.id) for each, _ in tasks), default=1)
+        longest = max((columns(one_line(each.task.title)) for each, _ in tasks), default=0)
+        details = max((columns(_details(each, today)) for each, today in tasks), default=0)
+        return cls(number, min(longest, max(MIN_TITLE, width - number - details - GAPS)))
 
 
 def task_line(each: "DatedTask", form: Columns, today: date | None) -> Line:
     """Number, title and details; `today`: with its date, as seen from today."""
     task = each.task
-    day = day_text(each.day, today) if each.day and today else ""
-    details = [" ".join(filter(None, (day, task.time)))]
-    details += [f"{REPEATS} {repeat_text(task.recurrence)}"] if task.repeats else []
-    details += [f"{task.priority} priority"] if task.priority else []
     title = fit(one_line(task.title), form.title)
     style = "dim" if each.done else "bold" if task.priority == "high" else ""
-    after = "  ".join(filter(None, details))
+    after = _details(each, today)
     gap = " " * (form.title - columns(title) + 2)
     end = (Piece("", gap), Piece("dim", after)) if after else ()
     mark = DONE if each.done else OPEN
     return (Piece("dim", f"  {task.id:>{form.number}} {mark} "), Piece(style, title), *end)
+
+
+def _details(each: "DatedTask", today: date | None) -> str:
+    task = each.task
+    day = day_text(each.day, today) if each.day and today else ""
+    details = [
+        f"{day} {task.time}".strip(),
+        f"{REPEATS} {repeat_text(task.recurrence)}" if task.repeats else "",
+    ]
+    details += [f"{task.priority} priority" if task.priority else ""]
+    return "  ".join(filter(None, details))
 
 
 def task_text(task: Task, today: date) -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from handrail.app.sessions import RunState
+from handrail.app.history.sessions import RunState
 from handrail.interfaces.http.endpoint import Call, Endpoint
 from handrail.interfaces.http.errors import not_found
 from handrail.interfaces.http.event_feed import RecordedEvent
@@ -12,8 +12,8 @@ from handrail.protocol.errors import ConfigProblem
 from handrail.protocol.values import Value
 
 if TYPE_CHECKING:
-    from handrail.app.agents import Agent, Agents, PastRun
     from handrail.app.app import App
+    from handrail.app.extensions.agents import Agent, Agents, PastRun
 
 MAX_RUNS = 200
 
@@ -54,7 +54,7 @@ class AgentDetail(Value):
 
 
 def _agents(call: Call) -> "Agents":
-    from handrail.app.agents import Agents
+    from handrail.app.extensions.agents import Agents
 
     return Agents(call.workspace.root, call.workspace.environ)
 
@@ -141,7 +141,7 @@ class RunQuery(Value):
 
 async def list_runs(call: Call, query: RunQuery) -> RunList:
     """Past and paused runs of agents, the latest first."""
-    from handrail.app.agents import find_runs
+    from handrail.app.extensions.agents import find_runs
 
     found = await call.app.query(find_runs)
     wanted = [run for run in found if query.agent in ("", run.pipeline)]
@@ -150,7 +150,7 @@ async def list_runs(call: Call, query: RunQuery) -> RunList:
 
 async def find_run(app: "App", run_id: str) -> "PastRun":
     """The run of this id. Raises ApiError where there is none."""
-    from handrail.app.agents import find_runs
+    from handrail.app.extensions.agents import find_runs
 
     found = next((run for run in await app.query(find_runs) if run.run_id == run_id), None)
     if found is None:

@@ -37,15 +37,15 @@ class Turn(Value):
     text: Annotated[str, Meta(max_length=MAX_MESSAGE)]
 
 
-Transcript = Annotated[tuple[Turn, ...], Meta(max_length=MAX_TURNS)]
+Turns = Annotated[tuple[Turn, ...], Meta(max_length=MAX_TURNS)]
 
 
 class Selection(Value):
     """The tasks that the user picked."""
 
-    ids: Annotated[tuple[Annotated[str, Meta(max_length=20)], ...], Meta(max_length=MAX_IDS)] = ()
-    date: Annotated[str, Meta(pattern=r"^(\d{4}-\d{2}-\d{2})?\Z")] = ""
-    priority: Literal["", "low", "medium", "high"] = ""
+    ids: Annotated[tuple[Annotated[str, Meta(max_length=20)], ...], Meta(max_length=MAX_IDS)] | None = ()
+    date: Annotated[str, Meta(pattern=r"^(\d{4}-\d{2}-\d{2})?\Z")] | None = ""
+    priority: Literal["", "low", "medium", "high"] | None = ""
 
 
 class Clarify(Value):
@@ -63,8 +63,8 @@ class MessageOptions(Value):
 
 class AssistantMessage(Value):
     message: Message
-    transcript: Transcript = ()
-    """What was said before, if the session does not know it."""
+    transcript: Turns | Annotated[str, Meta(max_length=MAX_MESSAGE)] = ()
+    """What was said before, if the session does not know it: turns, or text."""
     options: MessageOptions = MessageOptions()
     request_id: RequestId = ""
     """Sent again, it gets the same answer; another one is never started."""
@@ -75,7 +75,7 @@ class AssistantMessage(Value):
 class StreamQuery(Value):
     message: Message
     transcript: Annotated[str, Meta(max_length=16_000)] = ""
-    """As JSON, as in the body of a POST, which may be longer."""
+    """Text, or turns as JSON; in the body of a POST it may be longer."""
     mode: Mode = "auto"
     clarify: Annotated[str, Meta(max_length=8_000)] = ""
     """As JSON."""
@@ -145,7 +145,8 @@ async def stream_assistant(call: Call, query: StreamQuery) -> MessageStream:
     a POST; `error` {error, detail}; `done` at the end; `heartbeat` every 10 seconds, without an id. The same
     request_id follows the same answer; send the last id as `Last-Event-ID` to get only the rest of it.
     """
-    transcript = _from_json(query.transcript, Transcript, ())
+    turns = query.transcript.lstrip().startswith("[")
+    transcript = _from_json(query.transcript, Turns, ()) if turns else query.transcript
     clarify = _from_json(query.clarify, Clarify, None)
     request_id, done = _place(call.request.headers.get("last-event-id", ""), query.request_id)
     options = MessageOptions(query.mode, clarify)
@@ -192,6 +193,16 @@ def _wrong(text: str, advice: str) -> ApiError:
     return ApiError(400, INVALID, text, advice)
 
 
+def _earlier(transcript: tuple[Turn, ...] | str, question: str) -> str:
+    """What was said before, the question that the user answers last."""
+    if isinstance(transcript, str):
+        lines = [transcript[-SHOWN_TURNS * SHOWN_CHARACTERS :].strip()]
+    else:
+        lines = [f"{each.role}: {each.text[:SHOWN_CHARACTERS]}" for each in transcript[-SHOWN_TURNS:]]
+    lines += [f"assistant: {question[:SHOWN_CHARACTERS]}"] if question else []
+    return "\n".join(filter(None, lines))
+
+
 async def _send(call: Call, body: AssistantMessage) -> "SentRequest":
     from handrail.app.assistant import AssistantRequest, send_request
 
@@ -202,19 +213,17 @@ async def _send(call: Call, body: AssistantMessage) -> "SentRequest":
     clarify = body.options.clarify
     picked = clarify.selection if clarify else Selection()
     where = TaskFilter(
-        ids=picked.ids,
+        ids=picked.ids or (),
         scheduled_range=(picked.date, picked.date) if picked.date else None,
-        priority=picked.priority,
+        priority=picked.priority or "",
     )
-    said = list(body.transcript)[-SHOWN_TURNS:]
-    said += [Turn("assistant", clarify.question)] if clarify and clarify.question else []
     request = AssistantRequest(
         body.request_id or new_id("r"),
         body.message,
         body.session,
         # A selection says what the message is about, so there is nothing left to route.
         mode="auto" if where != TaskFilter() else body.options.mode,
-        earlier="\n".join(f"{each.role}: {each.text[:SHOWN_CHARACTERS]}" for each in said),
+        earlier=_earlier(body.transcript, clarify.question if clarify else ""),
         selection=where if where != TaskFilter() else None,
     )
     async with call.workspace.assistant:

@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from handrail.app.app import App
-from handrail.app.audit import AuditedRequest, audit_requests, audit_workspace, exchange_of, numbered_request
-from handrail.app.sessions import routing_counts
-from handrail.app.stats import DayCount, daily_counts
+from handrail.app.history.audit import (
+    AuditedRequest,
+    audit_requests,
+    audit_workspace,
+    exchange_of,
+    numbered_request,
+)
+from handrail.app.history.sessions import routing_counts
+from handrail.app.history.stats import DayCount, daily_counts
 from handrail.interfaces.http.endpoint import Call, Endpoint
 from handrail.interfaces.http.errors import not_found
 from handrail.protocol.values import Value
 
 if TYPE_CHECKING:
-    from handrail.app.changes import SpareContents
+    from handrail.app.history.changes import SpareContents
 
 
 class RequestList(Value):

@@ -13,7 +13,7 @@ from handrail.protocol.events import Recorded, Redone, RewindRefused, Rewound
 from handrail.protocol.values import FileChange, Value
 
 if TYPE_CHECKING:
-    from handrail.app.changes import PastChange, RewindPreview
+    from handrail.app.history.changes import PastChange, RewindPreview
 
 OUTCOME_SECONDS = 30.0
 ChangeName = Annotated[str, Meta(max_length=100)]
@@ -114,7 +114,7 @@ class DiffQuery(Value):
 
 async def net_diff(call: Call, query: DiffQuery) -> NetDiff:
     """What is left of the session's changes, without those of others."""
-    from handrail.app.changes import net_changes
+    from handrail.app.history.changes import net_changes
 
     def compare(app: App) -> NetDiff:
         found = net_changes(app, call.session_id, query.since)
@@ -180,7 +180,7 @@ def _preview(found: "RewindPreview") -> Preview:
 
 async def preview_going_back(call: Call, body: GoingBack) -> Preview:
     """What an undo, rewind or redo would do."""
-    from handrail.app.changes import preview_rewind, undo_of
+    from handrail.app.history.changes import preview_rewind, undo_of
 
     def look(app: App) -> Preview:
         command: Rewind | Redo

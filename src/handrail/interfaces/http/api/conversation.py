@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from handrail.app.sessions import PlanState, background_output
+from handrail.app import command_checks
+from handrail.app.history.sessions import PlanState, background_output
+from handrail.config.credentials import MAX_CHARACTERS
 from handrail.interfaces.http.endpoint import BYTES, Call, Endpoint, Upload
 from handrail.interfaces.http.errors import ApiError, not_found
 from handrail.protocol.commands import (
@@ -88,6 +90,20 @@ async def answer_question(call: Call, body: Answer) -> Accepted:
     return await accept(call, AnswerQuestion(wanted, body.answer))
 
 
+class TypedSecret(Value):
+    value: Annotated[str, Meta(max_length=MAX_CHARACTERS)]
+    """Empty: declined."""
+
+
+async def answer_with_secret(call: Call, body: TypedSecret) -> Accepted:
+    """Store the secret that a question asks for; the session is told only that it is stored."""
+    seq = call.app.last_seq(call.session_id)
+    sent = await command_checks.answer_with_secret(
+        call.app, call.session_id, call.names["question"], body.value
+    )
+    return Accepted(seq, sent)
+
+
 class PlanText(Value):
     plan_id: str
     text: Annotated[str, Meta(max_length=100_000)]
@@ -146,6 +162,7 @@ CONVERSATION_ENDPOINTS = (
     Endpoint("POST", "/sessions/{session}/cancel", cancel, status=202),
     Endpoint("POST", "/sessions/{session}/approvals/{approval}", answer_approval, status=202),
     Endpoint("POST", "/sessions/{session}/questions/{question}", answer_question, status=202),
+    Endpoint("POST", "/sessions/{session}/questions/{question}/secret", answer_with_secret, status=202),
     Endpoint("GET", "/sessions/{session}/plan", show_plan),
     Endpoint("PUT", "/sessions/{session}/plan", edit_plan, status=202),
     Endpoint("GET", "/sessions/{session}/background/{command}", read_background),

@@ -12,7 +12,7 @@ from handrail.protocol.intent import Intent
 from handrail.protocol.values import Value
 
 if TYPE_CHECKING:
-    from handrail.app.changes import BlamedLine, Count, Report
+    from handrail.app.history.changes import BlamedLine, Count, Report
 
 Line = Annotated[str, Meta(max_length=2_000)]
 IntentId = Annotated[str, Meta(min_length=1, max_length=100)]

@@ -11,7 +11,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from handrail.app.command_checks import checked_command
-from handrail.app.sessions import SessionInfo, change_labels, search_text, send_and_wait
+from handrail.app.history.sessions import SessionInfo, change_labels, search_text, send_and_wait
 from handrail.interfaces.http.endpoint import BYTES, EVENT_STREAM, Call, Endpoint, Upload
 from handrail.interfaces.http.errors import ApiError
 from handrail.interfaces.http.event_feed import EventStream, RecordedEvent

@@ -6,8 +6,16 @@ from msgspec import Meta, field
 
 from handrail.config.layers import IgnoredSetting, LoadedSettings, load_settings, shown_settings
 from handrail.config.skills import SkillFolders
+from handrail.config.sources import SourceFolders
 from handrail.config.toml_edit import save_setting
-from handrail.config.trust import revoke, trust, trust_agents, trust_commands, trust_skills
+from handrail.config.trust import (
+    revoke,
+    trust,
+    trust_agents,
+    trust_commands,
+    trust_skills,
+    trust_sources,
+)
 from handrail.interfaces.http.api.own_commands import own_commands
 from handrail.interfaces.http.endpoint import Call, Endpoint
 from handrail.interfaces.http.errors import ApiError, not_found
@@ -90,8 +98,9 @@ class TrustReport(Value):
     agents: tuple[UntrustedAgent, ...]
     commands: tuple[UntrustedCommand, ...]
     wrong: dict[str, str]
-    """Agents and skills whose files are wrong, and why."""
+    """Agents, skills and sources whose files are wrong, and why."""
     skills: tuple[UntrustedAgent, ...]
+    sources: tuple[UntrustedAgent, ...]
 
 
 async def show_trust(call: Call) -> TrustReport:
@@ -100,11 +109,12 @@ async def show_trust(call: Call) -> TrustReport:
 
 
 def _report(call: Call, loaded: LoadedSettings) -> TrustReport:
-    from handrail.app.agents import Agents
+    from handrail.app.extensions.agents import Agents
 
     untrusted, wrong = Agents(call.workspace.root, call.workspace.environ).untrusted()
     commands = own_commands(call.app).untrusted()
     skills, broken = SkillFolders(call.app.places, call.workspace.root).untrusted()
+    sources, unreadable = SourceFolders(call.app.places, call.workspace.root).untrusted()
     return TrustReport(
         loaded.ignored,
         untrusted_files(loaded),
@@ -112,8 +122,9 @@ def _report(call: Call, loaded: LoadedSettings) -> TrustReport:
         tuple(
             UntrustedCommand(each.name, each.sha256, each.trust == "changed", each.body) for each in commands
         ),
-        {name: str(problem) for name, problem in (*wrong.items(), *broken.items())},
+        {name: str(problem) for name, problem in (*wrong.items(), *broken.items(), *unreadable.items())},
         tuple(UntrustedAgent(skill.name, skill.sha256, state == "changed") for skill, state in skills),
+        tuple(UntrustedAgent(each.name, each.sha256, state == "changed") for each, state in sources),
     )
 
 
@@ -128,6 +139,7 @@ class Trusted(Value):
     """{name: sha256}"""
     commands: dict[str, str] = field(default_factory=dict)
     skills: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
 
 
 async def give_trust(call: Call, body: Trusted) -> TrustReport:
@@ -137,10 +149,12 @@ async def give_trust(call: Call, body: Trusted) -> TrustReport:
     agents = {each.name: each.sha256 for each in shown.agents}
     commands = {each.name: each.sha256 for each in shown.commands}
     skills = {each.name: each.sha256 for each in shown.skills}
+    sources = {each.name: each.sha256 for each in shown.sources}
     as_shown = (
         body.agents.items() <= agents.items()
         and body.commands.items() <= commands.items()
         and body.skills.items() <= skills.items()
+        and body.sources.items() <= sources.items()
     )
     if (body.files and body.files != shown.files) or not as_shown:
         raise ApiError(409, "changed", "This is not what is there now.", "Look at it again, then try again.")
@@ -152,6 +166,8 @@ async def give_trust(call: Call, body: Trusted) -> TrustReport:
         trust_commands(call.app.places, call.workspace.root, body.commands)
     if body.skills:
         trust_skills(call.app.places, call.workspace.root, body.skills)
+    if body.sources:
+        trust_sources(call.app.places, call.workspace.root, body.sources)
     await call.workspace.reopen()
     return await show_trust(call)
 

@@ -9,11 +9,13 @@ from handrail.interfaces.http.api.audit import AUDIT_ENDPOINTS
 from handrail.interfaces.http.api.changes import CHANGE_ENDPOINTS
 from handrail.interfaces.http.api.checks import CHECK_ENDPOINTS
 from handrail.interfaces.http.api.conversation import CONVERSATION_ENDPOINTS
+from handrail.interfaces.http.api.credentials import CREDENTIAL_ENDPOINTS
 from handrail.interfaces.http.api.intents import INTENT_ENDPOINTS
 from handrail.interfaces.http.api.models import MODEL_ENDPOINTS
 from handrail.interfaces.http.api.own_commands import OWN_COMMAND_ENDPOINTS
 from handrail.interfaces.http.api.sessions import SESSION_ENDPOINTS
 from handrail.interfaces.http.api.settings import SETTING_ENDPOINTS
+from handrail.interfaces.http.api.sources import SOURCE_ENDPOINTS
 from handrail.interfaces.http.api.tasks import TASK_ENDPOINTS
 from handrail.interfaces.http.api.workspace import WORKSPACE_ENDPOINTS
 from handrail.interfaces.http.endpoint import Endpoint
@@ -49,8 +51,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *INTENT_ENDPOINTS,
     *AUDIT_ENDPOINTS,
     *AGENT_ENDPOINTS,
+    *SOURCE_ENDPOINTS,
     *OWN_COMMAND_ENDPOINTS,
     *MODEL_ENDPOINTS,
+    *CREDENTIAL_ENDPOINTS,
     *SETTING_ENDPOINTS,
     *WORKSPACE_ENDPOINTS,
     *TASK_ENDPOINTS,

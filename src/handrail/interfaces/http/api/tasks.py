@@ -14,6 +14,7 @@ from handrail.app.tasks import (
     checklist_document,
     dated,
     find_day,
+    on_day,
     promote_to_intent,
     shown_operations,
     start_build,
@@ -67,7 +68,7 @@ class TasksQuery(Value):
     week: Words = ""
     """A date of the week, for that view; this week when empty."""
     on: Words = ""
-    """Only what is on this day."""
+    """Only what is on this day, whatever the view."""
     priority: Literal["", "low", "medium", "high"] = ""
     completed: bool | None = None
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE)] = 100
@@ -89,13 +90,13 @@ async def list_tasks(call: Call, query: TasksQuery) -> TaskPage:
     """Tasks of the list: all by number, the agenda, or a week with what repeats."""
     tasks = call.app.tasks
     today = tasks.clock.today
-    day = str(_day(call, query.on)) if query.on else ""
-    where = TaskFilter(
-        scheduled_range=(day, day) if day else None, priority=query.priority, completed=query.completed
-    )
+    where = TaskFilter(priority=query.priority, completed=query.completed)
     found = sorted(tasks.find(where), key=lambda task: task.number)
     groups: list[tuple[str, str, Sequence[DatedTask]]]
-    if query.view == "agenda":
+    if query.on:
+        day = _day(call, query.on)
+        groups = [(f"{day:%A}", str(day), on_day(found, day))]
+    elif query.view == "agenda":
         groups = [(group.heading, "", group.tasks) for group in agenda(found, today)]
     elif query.view == "week":
         days = week(found, _day(call, query.week) if query.week else today)

@@ -9,7 +9,7 @@ import anyio.lowlevel
 from msgspec.json import encode
 
 from handrail.app.app import App
-from handrail.app.sessions import conversation_start, suggested_commands
+from handrail.app.history.sessions import conversation_start, suggested_commands
 from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.web.conversation.blocks import Block, clock

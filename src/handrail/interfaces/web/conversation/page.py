@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import get_args
 
-from handrail.app.sessions import SessionState
+from handrail.app.history.sessions import SessionState
 from handrail.interfaces.cli.render.styles import format_usd, one_line
 from handrail.interfaces.web.conversation.blocks import ROOT, button
 from handrail.interfaces.web.conversation.feed import Shown, status_line

@@ -18,6 +18,7 @@ from handrail.protocol.events import (
     Routed,
     RunPaused,
 )
+from handrail.protocol.values import DECLINED
 
 PlanStatus = Literal["to be approved", "approved", "replaced"]
 PLAN_SIGNS: dict[PlanStatus, str] = {"to be approved": "wait", "approved": "done", "replaced": "off"}
@@ -27,7 +28,10 @@ def question_block(asked: QuestionAsked, parent: str, answered: QuestionAnswered
     """A question of the model with its options; the chosen one stays after the answer."""
     block_id = f"q-{asked.question_id}"
     body: list[Html] = [h("div", markdown(asked.question), class_="prose")]
-    if answered is None:
+    if answered is None and asked.secret:
+        body.append(_secret_form(block_id, asked))
+        element = _card(block_id, "wait", "asks for a secret", body, classes="question waiting")
+    elif answered is None:
         chips = [
             button(one_line(option), "answer", class_="chip", id=asked.question_id, text=option)
             for option in asked.options
@@ -50,6 +54,27 @@ def question_block(asked: QuestionAsked, parent: str, answered: QuestionAnswered
         body.append(h("div", _chosen_chips(asked.options, words), class_="chips"))
         element = _card(block_id, "off", "answered", body, classes="question")
     return Block(block_id, parent, element)
+
+
+def _secret_form(block_id: str, asked: QuestionAsked) -> Html:
+    """What is typed here is stored encrypted; the session gets only `stored` or `declined`."""
+    return h(
+        "form",
+        h("label", one_line(asked.secret), for_=f"in-{block_id}"),
+        h(
+            "input",
+            type="password",
+            id=f"in-{block_id}",
+            name="secret",
+            autocomplete="off",
+            spellcheck="false",
+        ),
+        h("button", "Store", type="submit", class_="primary"),
+        button("Decline", "answer", class_="quiet", id=asked.question_id, text=DECLINED),
+        data_act="secret-form",
+        data_id=asked.question_id,
+        class_="inline",
+    )
 
 
 def _chosen_chips(options: tuple[str, ...], chosen: str) -> list[Html]:

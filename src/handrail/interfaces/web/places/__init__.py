@@ -13,7 +13,14 @@ from handrail.interfaces.web.places.checks import checks_page, checks_part
 from handrail.interfaces.web.places.intents import blame_page, intent_page, intents_page
 from handrail.interfaces.web.places.settings import keys_part, settings_page
 from handrail.interfaces.web.places.skills import skills_page
-from handrail.interfaces.web.places.tasks import task_form_part, task_rows, tasks_page, tasks_part
+from handrail.interfaces.web.places.sources import sources_page
+from handrail.interfaces.web.places.tasks import (
+    task_form_part,
+    task_rows,
+    task_targets,
+    tasks_page,
+    tasks_part,
+)
 from handrail.interfaces.web.places.viewer import viewer_page
 
 PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
@@ -23,6 +30,7 @@ PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
     "/tasks": tasks_page,
     "/tasks/part": tasks_part,
     "/tasks/rows": task_rows,
+    "/tasks/targets": task_targets,
     "/tasks/{task}/form": task_form_part,
     "/intents": intents_page,
     "/intents/{intent}": intent_page,
@@ -37,6 +45,7 @@ PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
     "/agents/runs/{run}": run_page,
     "/agents/{agent}": agent_page,
     "/skills": skills_page,
+    "/sources": sources_page,
     "/settings": settings_page,
     "/keys": keys_part,
     "/viewer": viewer_page,

@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, Response
 
-from handrail.app.agents import Agent, Agents, PastRun, find_runs
 from handrail.app.app import App
+from handrail.app.extensions.agents import Agent, Agents, PastRun, find_runs
 from handrail.config.trust import WorkspaceFile
 from handrail.interfaces.cli.render.agent_lines import agent_details, run_details
 from handrail.interfaces.cli.render.styles import clean, format_age, format_usd, one_line, shorten

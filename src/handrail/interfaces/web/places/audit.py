@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.responses import HTMLResponse, Response
 
 from handrail.app.app import App
-from handrail.app.audit import (
+from handrail.app.history.audit import (
     AuditedRequest,
     FoundRequest,
     RawExchange,

@@ -5,7 +5,14 @@ import time
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from handrail.app.app import App
-from handrail.app.changes import FilePlan, RewindPreview, ShownChange, net_changes, preview_rewind, undo_of
+from handrail.app.history.changes import (
+    FilePlan,
+    RewindPreview,
+    ShownChange,
+    net_changes,
+    preview_rewind,
+    undo_of,
+)
 from handrail.interfaces.cli.render.change_list import change_state, remarks
 from handrail.interfaces.cli.render.rewind_preview import headline, is_binary
 from handrail.interfaces.cli.render.styles import count_of, format_age, format_usd, one_line

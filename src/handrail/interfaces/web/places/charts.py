@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from starlette.responses import HTMLResponse, Response
 
-from handrail.app.stats import DayCount, daily_counts
+from handrail.app.history.stats import DayCount, daily_counts
 from handrail.interfaces.cli.render.styles import count_of, format_usd
 from handrail.interfaces.web.frame import place
 from handrail.interfaces.web.html import Html, h

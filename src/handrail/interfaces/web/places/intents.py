@@ -6,7 +6,7 @@ from urllib.parse import quote
 from starlette.responses import HTMLResponse, Response
 
 from handrail.app.app import App
-from handrail.app.changes import BlamedLine
+from handrail.app.history.changes import BlamedLine
 from handrail.app.intents import IntentProblems, intent_changes
 from handrail.interfaces.cli.render.change_list import files_summary
 from handrail.interfaces.cli.render.styles import count_of, format_age, one_line

@@ -40,7 +40,9 @@ async def settings_page(call: PageCall) -> Response:
             call.view("Settings", "settings"),
             h("h2", "Model", id="model"),
             await _model(app),
-            model_doors(SmallModel(call.workspace.environ), app.places.credentials),
+            model_doors(SmallModel(call.workspace.environ), app.model_pool.credentials.where()),
+            h("h2", "Credentials", id="credentials"),
+            _credentials(app),
             h("h2", "Look"),
             _themes(call),
             h("h2", "Differences"),
@@ -68,6 +70,30 @@ async def _model(app: App) -> Html:
     return h(
         "p", dot("done", "answers"), " ", h("code", choice.reference), f" answers: {choice.why}.{others}"
     )
+
+
+def _credentials(app: App) -> Html:
+    """The names of what is stored, with a way to remove each, and a form for another; never a value."""
+    credentials = app.model_pool.credentials
+    try:
+        names = credentials.names()
+    except HandrailError as problem:
+        return h("p", dot("bad", "cannot be used"), f" {problem}")
+    rows = [
+        h("li", h("code", name), " ", button("Remove", "remove-credential", class_="small", id=name))
+        for name in names
+    ]
+    secret = h("input", type="password", name="value", autocomplete="off", required=True, aria_label="Secret")
+    form = h(
+        "form",
+        h("input", name="name", required=True, maxlength="100", placeholder="NAME", aria_label="Name"),
+        secret,
+        h("button", "Store", type="submit", class_="small"),
+        data_act="credential-form",
+        class_="inline",
+    )
+    lead = h("p", f"Keys and other secrets, {credentials.where()}.", class_="soft")
+    return join(lead, h("ul", *rows) if rows else h("p", "None is stored.", class_="empty"), form)
 
 
 def _themes(call: PageCall) -> Html:

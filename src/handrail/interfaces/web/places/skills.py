@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse, Response
 from handrail.app.app import App
 from handrail.config.skills import SKILL_FILE, Skill, SkillFolders
 from handrail.config.trust import WorkspaceFile
-from handrail.interfaces.cli.commands.skills import skill_state
+from handrail.interfaces.cli.commands.extensions.skills import skill_state
 from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.web.conversation.blocks import button, dot
 from handrail.interfaces.web.frame import place

@@ -2,23 +2,26 @@
 
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from msgspec import DecodeError
+from msgspec.json import decode
 from starlette.responses import HTMLResponse, Response
 
 from handrail.app.tasks import Agenda, DatedTask, TaskList, agenda, dated, last_change, week
 from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.cli.render.task_lines import day_text, repeat_text
-from handrail.interfaces.http.errors import not_found
+from handrail.interfaces.http.errors import ApiError, not_found
 from handrail.interfaces.web.conversation.blocks import button
 from handrail.interfaces.web.frame import drawer_buttons, render_page
 from handrail.interfaces.web.html import Html, h, join
 from handrail.interfaces.web.page_call import PageCall, part
 from handrail.interfaces.web.places.task_forms import assistant, quick_add, task_form
+from handrail.protocol.values import is_deeper
 
 FIRST_ROWS, MORE_ROWS, MOST_ROWS = 50, 200, 2_000
 """Rows of a group: at first, with each click, and at most; words find the others."""
-DAY_ROWS = 100
+DAY_ROWS, MAX_DEPTH = 100, 8
 WEEK = timedelta(days=7)
 FOUND = "Found"
 NONE_YET = "Nothing to do yet. Add your first task above, or tell the assistant below what you have in mind."
@@ -105,6 +108,30 @@ async def task_rows(call: PageCall) -> Response:
     return part(join(rows, _more(name, start + len(rows), len(found))))
 
 
+async def task_targets(call: PageCall) -> Response:
+    """The titles and dates of the tasks that an operation would change now."""
+
+    tasks = call.app.tasks
+    try:
+        operation = decode(call.query("op"), type=dict[str, Any])
+    except DecodeError as error:
+        raise ApiError(400, "invalid_request", "The operation cannot be read.", "Send it as JSON.") from error
+    if is_deeper(operation, MAX_DEPTH):
+        raise ApiError(400, "invalid_request", "The operation is nested too deeply.", "Send a plain one.")
+    (result,) = tasks.preview([operation]).results
+    today, known = tasks.clock.today, tasks.load().tasks
+    found = [dated(known[each], today) for each in result.ids[:MOST_ROWS]]
+    rows = [
+        h(
+            "li",
+            one_line(each.task.title),
+            h("span", day_text(each.day, today) if each.day else "", class_="soft"),
+        )
+        for each in found
+    ]
+    return part(join(*rows))
+
+
 async def task_form_part(call: PageCall) -> Response:
     """The form that edits a task."""
 
@@ -181,7 +208,7 @@ def _week_title(monday: date, today: date) -> str:
     sunday = monday + timedelta(days=6)
     start = f"{monday.day}" if monday.month == sunday.month else f"{monday.day} {monday:%b}"
     year = f" {sunday.year}" if sunday.year != today.year else ""
-    return f"{start} – {sunday.day} {sunday:%b}{year}"  # noqa: RUF001
+    return f"{start} – {sunday.day} {sunday:%b}{year}"
 
 
 def _undo(tasks: TaskList) -> Html | None:
@@ -269,7 +296,7 @@ def _details(each: DatedTask, today: date, *, dates: bool) -> list[Html]:
     when = " ".join(filter(None, (day_text(each.day, today) if each.day and dates else "", task.time)))
     if when:
         late = each.day is not None and each.day < today and not each.done
-        found.append(h("span", when, class_=f"due{' t-bad' if late else ' soft'}"))
+        found.append(h("span", when, class_=f"due{' t-wait' if late else ' soft'}"))
     return found
 
 

@@ -3,7 +3,7 @@
 import anyio.to_thread
 from starlette.responses import HTMLResponse, Response
 
-from handrail.app.sessions import exported_events
+from handrail.app.history.sessions import exported_events
 from handrail.interfaces.http.endpoint import whole_body
 from handrail.interfaces.web.conversation.timeline import Timeline
 from handrail.interfaces.web.frame import place

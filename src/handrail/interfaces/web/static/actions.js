@@ -155,6 +155,11 @@ const submits = {
       });
     return undefined;
   },
+  async "secret-form"(form) {
+    const secret = form.secret.value;
+    form.secret.value = "";
+    if (secret) await request("POST", `/sessions/${session}/questions/${form.dataset.id}/secret`, { value: secret });
+  },
   ...settings.submits,
   ...tasks.submits,
   ...assistant.submits,

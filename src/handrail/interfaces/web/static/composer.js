@@ -14,7 +14,7 @@ let options = [];
 let chosen = 0;
 
 export function focusMessage() {
-  input?.focus();
+  (input || document.getElementById("task-message"))?.focus();
 }
 
 export function fillComposer(text) {

@@ -43,7 +43,7 @@ export function readyForKeys(question) {
   return since !== undefined && performance.now() - since >= VISIBLE_MS;
 }
 
-function watchQuestions(node) {
+export function watchQuestions(node) {
   for (const question of node.querySelectorAll("[data-question]")) watcher.observe(question);
 }
 

@@ -45,6 +45,8 @@ export function start() {
       else if (event.target.closest(".reason"))
         event.target.closest(".reason").querySelector("[data-act=reject-back]").click();
       else if (state.running) document.getElementById("stop").click();
+      else if (document.querySelector("[data-act=task-stop]:not([hidden])"))
+        document.querySelector("[data-act=task-stop]").click();
       else document.activeElement?.blur();
       return;
     }

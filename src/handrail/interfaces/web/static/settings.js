@@ -47,12 +47,39 @@ export const clicks = {
     await request("POST", "/trust", { skills: { [button.dataset.id]: button.dataset.hash } });
     location.reload();
   },
+  async "trust-source"(button) {
+    await request("POST", "/trust", { sources: { [button.dataset.id]: button.dataset.hash } });
+    location.reload();
+  },
+  async "add-source"(button) {
+    await request("POST", "/sources", { name: button.dataset.id });
+    location.reload();
+  },
+  async "test-source"(button) {
+    const target = button.closest("section").querySelector(".trial");
+    button.disabled = true;
+    target.textContent = "Trying…";
+    try {
+      const found = await request("POST", `/sources/${button.dataset.id}/test`);
+      const words = found.ok ? `Works: ${found.server}, ${found.seconds.toFixed(1)} s` : found.problem;
+      const tools = found.tools.map((tool) =>
+        make("li", {}, make("code", {}, tool.name), ` ${tool.allowed ? "" : "(denied) "}${tool.description}`),
+      );
+      target.replaceChildren(make("p", {}, words), make("ul", {}, ...tools));
+    } finally {
+      button.disabled = false;
+    }
+  },
   async "trust-command"(button) {
     await request("POST", "/trust", { commands: { [button.dataset.id]: button.dataset.hash } });
     location.reload();
   },
   async "trust-settings"(button) {
     await request("POST", "/trust", { files: JSON.parse(button.dataset.files) });
+    location.reload();
+  },
+  async "remove-credential"(button) {
+    await request("POST", "/credentials/remove", { names: [button.dataset.id] });
     location.reload();
   },
   "start-build": () => location.assign(`${base}/?text=${encodeURIComponent("/build ")}`),
@@ -69,6 +96,15 @@ export const submits = {
     } finally {
       button.disabled = false;
     }
+  },
+  async "credential-form"(form) {
+    await request("POST", "/credentials", { name: form.name.value.trim(), value: form.value.value });
+    location.reload();
+  },
+  async "source-secret"(form) {
+    const { id, variable } = form.dataset;
+    await request("PUT", `/sources/${id}/secret`, { variable, value: form.value.value });
+    location.reload();
   },
   async "setting-form"(form) {
     const saved = await request("PUT", `/settings/${form.dataset.id}`, { value: form.value.value });

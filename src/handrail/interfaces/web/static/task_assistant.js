@@ -1,6 +1,7 @@
 // The task assistant: what the user says becomes an answer, a question with chips, or changes to choose from.
 
-import { Problem, api, guarded, make, request } from "./api.js";
+import { Problem, api, base, element, guarded, make, part, request } from "./api.js";
+import { watchQuestions } from "./feed.js";
 import { applyAgreed, newKey, say, sure, undo } from "./tasks.js";
 
 const STAGES = {
@@ -22,6 +23,8 @@ const VERBS = {
 };
 const FIELDS = { title: "title", notes: "notes", scheduled_for: "date", time: "time", priority: "priority" };
 const MAX_TURNS = 20;
+const SHOWN_TARGETS = 5;
+const REMEMBERED = `handrail:tasks:${base}`;
 const talk = document.getElementById("task-talk");
 const sheet = document.getElementById("task-sheet");
 const input = document.getElementById("task-message");
@@ -43,19 +46,30 @@ function toLastMessage() {
 // Asking
 
 async function ask(message, { mode = "auto", clarify, shown = message } = {}) {
+  await follow({ message, mode, clarify, session, request_id: newKey() }, shown);
+}
+
+// The answer to a request; to one that was sent before, the same answer, and nothing is started.
+async function follow(asked, shown) {
   running?.stop();
   const turn = new Turn();
+  sessionStorage.setItem(REMEMBERED, JSON.stringify({ asked, shown }));
   add(make("p", { class: "user-words" }, shown), turn.element);
   running = turn;
   setBusy(true);
   try {
-    await turn.follow({ message, mode, clarify, session, request_id: newKey() });
+    await turn.follow(asked);
   } finally {
     if (running === turn) {
       running = null;
       setBusy(false);
     }
   }
+}
+
+// A reload shows the last answer again, until the user has decided about it.
+function forget() {
+  sessionStorage.removeItem(REMEMBERED);
 }
 
 function setBusy(busy) {
@@ -65,7 +79,13 @@ function setBusy(busy) {
 // One message and what comes of it.
 class Turn {
   constructor() {
-    this.working = make("p", { class: "working" }, STAGES.routing);
+    this.stage = make("span", {}, STAGES.routing);
+    this.clock = make("span", { "aria-hidden": "true" });
+    this.working = make("p", { class: "working" }, this.stage, this.clock);
+    const began = performance.now();
+    const tick = () => (this.clock.textContent = `${Math.round((performance.now() - began) / 1000)} s`);
+    this.ticking = setInterval(tick, 1000);
+    this.attempts = 0;
     this.words = make("div", { class: "answer-words" });
     this.element = make("div", { class: "turn-of-tasks" }, this.working);
     this.proposal = null;
@@ -105,6 +125,7 @@ class Turn {
       });
       this.stop = () => {
         this.stopped = true;
+        forget();
         this.text("Stopped. Nothing was changed.");
         this.end();
         resolve();
@@ -113,6 +134,7 @@ class Turn {
       this.source.addEventListener("error", (event) => {
         if (event.data !== undefined) this.failed(JSON.parse(event.data));
         else if (this.source.readyState === EventSource.CLOSED) reject(new Error("no stream"));
+        else this.show(`Connection lost. Trying again, attempt ${++this.attempts}.`);
       });
     });
   }
@@ -133,12 +155,13 @@ class Turn {
 
   end() {
     this.source?.close();
+    clearInterval(this.ticking);
     this.working.remove();
     if (!this.element.children.length) this.text("There is nothing to change.");
   }
 
   show(words) {
-    this.working.textContent = words;
+    this.stage.textContent = words;
   }
 
   text(words) {
@@ -156,6 +179,7 @@ class Turn {
   }
 
   failed({ detail, advice = "" }) {
+    forget();
     const words = `${detail || "The assistant did not answer."} ${advice}`.trim();
     const again = make("button", { type: "button", class: "small" }, "Try again");
     again.addEventListener("click", () => {
@@ -169,8 +193,9 @@ class Turn {
   operations(found) {
     if (this.proposal) this.proposal.replace(found);
     else {
-      this.proposal = new Proposal(found);
+      this.proposal = new Proposal(found, this.asked.request_id);
       this.element.append(this.proposal.element);
+      watchQuestions(this.element);
     }
   }
 
@@ -205,20 +230,22 @@ class Turn {
 // Changes to choose from
 
 const keyOf = ({ op }) => `${op.op} ${op.id || op.title || JSON.stringify(op.where)}`;
-const part = (tag, name, ...words) => make(tag, name ? { class: name } : {}, ...words);
+const piece = (tag, name, ...words) => make(tag, name ? { class: name } : {}, ...words);
 
 class Proposal {
-  constructor(results) {
+  constructor(results, key) {
     this.results = results;
+    this.key = key; // an apply that is sent again, also after a reload, applies nothing twice
     this.list = make("ul", { class: "operations" });
-    this.head = make("header", { class: "card-head" }, part("strong", "", "Proposed changes"));
-    this.foot = make("footer", { class: "ask" });
-    this.apply = make("button", { type: "button", class: "primary" });
+    this.head = make("header", { class: "card-head" }, piece("strong", "", "Proposed changes"));
+    this.foot = make("footer", { class: "ask", "data-question": true });
+    this.apply = make("button", { type: "button", class: "primary", "data-key": "y" });
     this.apply.addEventListener("click", () => guarded(() => this.agree()));
-    this.nothing = make("button", { type: "button" }, "Change nothing");
+    this.nothing = make("button", { type: "button", "data-key": "n" }, "Change nothing", make("kbd", {}, "n"));
     this.nothing.addEventListener("click", () => this.close("Nothing was changed."));
     this.foot.append(this.apply, this.nothing);
-    this.element = make("section", { class: "card proposal waiting" }, this.head, this.list, this.foot);
+    const attributes = { class: "card proposal waiting", "data-card": true };
+    this.element = make("section", attributes, this.head, this.list, this.foot);
     this.settled = false;
     this.list.addEventListener("change", () => this.count());
     this.replace(results);
@@ -248,7 +275,8 @@ class Proposal {
 
   count() {
     const [all, chosen] = [this.results.filter((each) => each.valid).length, this.chosen().length];
-    this.apply.textContent = chosen === all ? (all === 1 ? "Apply" : `Apply all ${all}`) : `Apply ${chosen} of ${all}`;
+    const words = chosen === all ? (all === 1 ? "Apply" : `Apply all ${all}`) : `Apply ${chosen} of ${all}`;
+    this.apply.replaceChildren(words, make("kbd", {}, "y"));
     this.apply.disabled = !chosen || !this.settled;
     this.nothing.disabled = !this.settled;
   }
@@ -259,7 +287,7 @@ class Proposal {
     try {
       const { warnings } = await request("POST", "/llm/dryrun", { operations });
       if (warnings.length && !(await sure(warnings))) return;
-      const done = await applyAgreed(operations);
+      const done = await applyAgreed(operations, this.key);
       const back = make("button", { type: "button", class: "small" }, "Undo");
       back.addEventListener("click", () =>
         guarded(async () => {
@@ -275,10 +303,12 @@ class Proposal {
   }
 
   close(words, ...buttons) {
+    forget();
+    delete this.foot.dataset.question;
     for (const box of this.boxes()) box.disabled = true;
     this.element.classList.remove("waiting");
     this.foot.className = "";
-    this.foot.replaceChildren(part("span", "", words), ...buttons);
+    this.foot.replaceChildren(piece("span", "", words), ...buttons);
     say(words);
   }
 }
@@ -291,10 +321,32 @@ function operationRow(result, ticked) {
   box.checked = ticked;
   const label = make("label", { for: id }, ...title(result));
   const below = [
-    ...(result.valid ? differences(result) : result.errors.map((each) => part("div", "below t-bad", each))),
-    ...(result.missing.length ? [part("div", "below t-wait", `Still missing: ${result.missing.join(", ")}`)] : []),
+    ...(result.valid ? differences(result) : result.errors.map((each) => piece("div", "below t-bad", each))),
+    ...(result.missing.length ? [piece("div", "below t-wait", `Still missing: ${result.missing.join(", ")}`)] : []),
+    ...(result.valid && result.op.where ? [targets(result)] : []),
   ];
   return make("li", { class: `operation${result.valid ? "" : " invalid"}` }, box, label, ...below);
+}
+
+// All tasks of a bulk operation; the first ones, until more are wanted.
+function targets({ op, count }) {
+  const holder = make("div", { class: "below" });
+  guarded(async () => {
+    const query = new URLSearchParams({ op: JSON.stringify(op) });
+    const list = element(`<ul class="targets">${await part(`/tasks/targets?${query}`)}</ul>`);
+    const more = [...list.children].slice(SHOWN_TARGETS);
+    for (const each of more) each.hidden = true;
+    holder.append(list);
+    if (!more.length) return;
+    const button = make("button", { type: "button", class: "small" }, `Show ${more.length.toLocaleString("en")} more`);
+    button.addEventListener("click", () => {
+      for (const each of more) each.hidden = false;
+      button.remove();
+    });
+    holder.append(button);
+    if (count > list.children.length) holder.append(` ${count.toLocaleString("en")} in all`);
+  });
+  return holder;
 }
 
 const titleInList = (id) => id && document.querySelector(`[data-task="${Number(id)}"] .title`)?.textContent;
@@ -303,10 +355,10 @@ function title({ op, before, after, count, kind, valid, text }) {
   const verb = VERBS[op.op];
   if (!verb) return [text];
   const named = after?.title || before?.title || op.title || titleInList(op.id);
-  const words = named ? `“${named}”` : op.id ? `task ${op.id}` : count ? `${count} tasks` : "tasks";
-  const found = [part("span", `verb ${verb.toLowerCase()}`, verb), ` ${words}`];
-  if (op.op === "create" && valid) found.push(part("span", "kind", kind));
-  if (!named && valid) found.push(part("span", "below", text.replace(/^[^:]*:/, ":")));
+  const many = count === 1 ? "1 task" : count ? `${count.toLocaleString("en")} tasks` : "tasks";
+  const words = named ? `“${named}”` : op.id ? `task ${op.id}` : many;
+  const found = [piece("span", `verb ${verb.toLowerCase()}`, verb), ` ${words}`];
+  if (op.op === "create" && valid) found.push(piece("span", "kind", kind));
   return found;
 }
 
@@ -321,19 +373,29 @@ function day(text) {
 function repeats(task) {
   const { type, days, until } = task.recurrence;
   if (type === "none") return never;
-  return `${type === "every_n_days" ? `every ${days} days` : type} until ${day(until)}`;
+  return `${type === "every_n_days" ? `every ${days} days` : type}${until ? ` until ${day(until)}` : ""}`;
 }
 
 const valueOf = (task, name) => (name === "scheduled_for" ? day(task[name]) : task[name] || never);
 
+// What a bulk update sets.
+function settings(op, row) {
+  const found = Object.entries(FIELDS).filter(([name]) => name in op);
+  const rows = found.map(([name, words]) => row(words, null, valueOf(op, name)));
+  if (op.recurrence) rows.push(row("repeats", null, repeats(op)));
+  if ("completed" in op) rows.push(row("done", null, op.completed ? "yes" : "no"));
+  return rows;
+}
+
 // What would be different, field by field; of a new task, what is set.
 function differences({ op, before, after }) {
   const row = (name, old, now) =>
-    part("div", "below", `${name}: `, ...(old === null ? [] : [part("del", "", old), " → "]), part("ins", "", now));
+    piece("div", "below", `${name}: `, ...(old === null ? [] : [piece("del", "", old), " → "]), piece("ins", "", now));
+  if (op.where) return op.op === "bulk_update" ? settings(op, row) : [];
   if (op.op === "complete_occurrence" && after) {
     const done = new Set(before.completed_occurrences);
     const days = after.completed_occurrences.filter((each) => !done.has(each));
-    return days.map((each) => part("div", "below", `for ${day(each)}`));
+    return days.map((each) => piece("div", "below", `for ${day(each)}`));
   }
   if (!after || op.op === "complete") return [];
   const found = Object.entries(FIELDS)
@@ -362,6 +424,7 @@ export const clicks = {
   "task-stop": () => running?.stop(),
   "task-talk-close"() {
     running?.stop();
+    forget();
     sheet.hidden = true;
     talk.replaceChildren();
     input.focus();
@@ -371,7 +434,10 @@ export const clicks = {
 export const submits = { "task-ask": send };
 
 export function start() {
-  input?.addEventListener("keydown", (event) => {
+  if (!input) return;
+  const before = JSON.parse(sessionStorage.getItem(REMEMBERED) || "null");
+  if (before) guarded(() => follow(before.asked, before.shown));
+  input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     guarded(send);

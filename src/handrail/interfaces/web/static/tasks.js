@@ -113,9 +113,8 @@ async function apply(operations, words = "") {
 }
 
 // Apply what the user has agreed to; a lost answer is asked for once more, which applies nothing twice.
-export async function applyAgreed(operations) {
-  const key = { "Idempotency-Key": newKey() };
-  const send = () => request("POST", "/llm/apply", { operations }, key);
+export async function applyAgreed(operations, key = newKey()) {
+  const send = () => request("POST", "/llm/apply", { operations }, { "Idempotency-Key": key });
   const report = await send().catch((problem) => (problem.code ? Promise.reject(problem) : send()));
   await refresh(report.results.flatMap((each) => each.ids));
   return { report, words: applied(report.summary) };

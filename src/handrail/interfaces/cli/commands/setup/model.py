@@ -16,6 +16,7 @@ from handrail.protocol.errors import HandrailError, UsageProblem
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from handrail.app.extensions.knowledge import EmbeddingDownload
     from handrail.app.models import DownloadProgress, SmallModel
 
 
@@ -64,7 +65,7 @@ def download_text(name: str, progress: "DownloadProgress", speed: float) -> str:
     return f"{text}  {speed / MEGABYTE:.{digits}f} MB/s  {minutes}:{seconds:02} left"
 
 
-async def download_with_progress(model: "SmallModel") -> "Path":
+async def download_with_progress(model: "SmallModel | EmbeddingDownload") -> "Path":
     """Download the model with a progress line, and return its file. Ctrl-C keeps what has arrived."""
     import anyio
 

@@ -11,7 +11,7 @@ from handrail.interfaces.cli.render.styles import count_of, format_bytes
 from handrail.interfaces.cli.terminal import NOBODY_TO_ASK, can_ask, confirm, print_text
 
 if TYPE_CHECKING:
-    from handrail.app.changes import SpareContents
+    from handrail.app.history.changes import SpareContents
 
 
 @click.group(invoke_without_command=True)

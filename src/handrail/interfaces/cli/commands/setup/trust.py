@@ -1,6 +1,7 @@
 """`handrail trust`: show what comes with a workspace and would do something, and trust it."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,11 @@ from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.cli.terminal import NOBODY_TO_ASK, can_ask, confirm, print_text
 
 if TYPE_CHECKING:
-    from handrail.app.agents import Agents, UntrustedAgent
+    from handrail.app.extensions.agents import Agents, UntrustedAgent
     from handrail.config.layers import LoadedSettings
     from handrail.config.places import Places
     from handrail.config.skills import Skill, Trust
+    from handrail.config.sources import Source
     from handrail.config.user_commands import UserCommand
 
 STATUS_WRONG = 1
@@ -27,14 +29,15 @@ STATUS_WRONG = 1
 def command(revoking: bool, **given: Any) -> int:
     """Show what the settings of this workspace would change, and trust them if you agree.
 
-    Until then they can only narrow what is allowed, and agents, skills and slash commands that came with the
-    workspace cannot be used.
+    Until then they can only narrow what is allowed, and agents, skills, sources and slash commands that came
+    with the workspace cannot be used.
     You trust the files as they are now: when one of them changes, you are asked again.
     """
-    from handrail.app.agents import Agents
+    from handrail.app.extensions.agents import Agents
     from handrail.config.layers import load_settings
     from handrail.config.places import find_places
     from handrail.config.skills import SkillFolders
+    from handrail.config.sources import SourceFolders
     from handrail.config.trust import revoke
     from handrail.config.user_commands import UserCommands
     from handrail.interfaces.cli.conversation.slash import COMMANDS
@@ -48,13 +51,18 @@ def command(revoking: bool, **given: Any) -> int:
     untrusted, wrong = agents.untrusted()
     own_commands = UserCommands(places, workspace, COMMANDS).untrusted()
     skills, broken = SkillFolders(places, workspace).untrusted()
+    sources, unreadable = SourceFolders(places, workspace).untrusted()
+    for name, problem in unreadable.items():
+        print_text(f"The source {one_line(name)} cannot be trusted: {one_line(str(problem))}")
     for name, problem in broken.items():
         print_text(f"The skill {one_line(name)} cannot be trusted: {one_line(str(problem))}")
     for slug, problem in wrong.items():
         text = f"The agent {one_line(slug)} cannot be trusted, because its file is wrong:\n{problem}"
         print_text("\n".join(map(one_line, text.splitlines())))
-    wrong_files = bool(wrong or broken)
-    if not (untrusted or own_commands or skills) and (loaded.trust == "trusted" or not loaded.ignored):
+    wrong_files = bool(wrong or broken or unreadable)
+    if not (untrusted or own_commands or skills or sources) and (
+        loaded.trust == "trusted" or not loaded.ignored
+    ):
         if loaded.trust == "trusted":
             print_text("The settings of this workspace are trusted. `handrail trust --revoke` ends that.")
         else:
@@ -70,7 +78,10 @@ def command(revoking: bool, **given: Any) -> int:
     show_agents(untrusted, agents)
     show_commands(own_commands)
     show_skills(skills)
-    return ask_user(loaded, untrusted, own_commands, skills, workspace=workspace, places=places)
+    show_sources(sources)
+    return ask_user(
+        loaded, untrusted, own_commands, skills, sources=sources, workspace=workspace, places=places
+    )
 
 
 def show_agents(untrusted: "list[UntrustedAgent]", agents: "Agents") -> None:
@@ -110,17 +121,41 @@ def show_skills(untrusted: "list[tuple[Skill, Trust]]") -> None:
             )
 
 
+def show_sources(untrusted: "list[tuple[Source, Trust]]") -> None:
+    """Each source with what it starts or reaches, and what that may do."""
+    for source, trust in untrusted:
+        file = source.file
+        changed = ", changed since you trusted it" if trust == "changed" else ""
+        print_text(f"The source {one_line(source.name)}, from {one_line(str(source.path))}{changed}:")
+        what = one_line(file.url or shlex.join(file.command))
+        print_text(f"    {'would reach' if file.url else 'would run'}: {what}")
+        for name, text in (*file.env.items(), *file.headers.items()):
+            print_text(f"    {one_line(name)} = {one_line(text)}")
+        if file.variables:
+            print_text(f"    it gets your variables or secrets: {', '.join(file.variables)}")
+        if file.command:
+            writes = ", ".join(map(one_line, file.writes)) or "nothing"
+            print_text(f"    in the sandbox; network: {'yes' if file.network else 'no'}; writes: {writes}")
+        if file.trust_annotations:
+            print_text("    its tools run without asking where it says that they only read")
+        if file.tools.unasked:
+            print_text(f"    without asking in mode auto: {one_line(', '.join(file.tools.unasked))}")
+        for program, data in source.programs.items():
+            print_text(f"    {one_line(program)}: {len(data):,} bytes, would be run as it is now")
+
+
 def ask_user(
     loaded: "LoadedSettings",
     untrusted: "list[UntrustedAgent]",
     own_commands: "list[UserCommand]",
     skills: "list[tuple[Skill, Trust]]",
     *,
+    sources: "list[tuple[Source, Trust]]",
     workspace: Path,
     places: "Places",
 ) -> int:
     """Ask, trust what was shown if the user says yes, and return the exit status."""
-    from handrail.config.trust import trust, trust_agents, trust_commands, trust_skills
+    from handrail.config.trust import trust, trust_agents, trust_commands, trust_skills, trust_sources
 
     if not can_ask(sys.stderr):
         text = "Nothing was trusted: nobody can be asked here. Run it in a terminal."
@@ -138,5 +173,7 @@ def ask_user(
         trust_commands(places, workspace, {each.name: each.sha256 for each in own_commands})
     if skills:
         trust_skills(places, workspace, {skill.name: skill.sha256 for skill, _ in skills})
+    if sources:
+        trust_sources(places, workspace, {source.name: source.sha256 for source, _ in sources})
     print_text("Trusted. When it changes, you are asked again before it counts.")
     return 0

@@ -1,0 +1,1 @@
+"""Search quality and speed of the knowledge base."""

@@ -1,0 +1,64 @@
+"""Names that a shell completes: sessions, routes, intents. Nothing is created or repaired for it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from handrail.config.places import Places, find_places, workspace_folder
+from handrail.pipelines.load import AgentFolders
+from handrail.protocol.errors import HandrailError
+from handrail.sessions.session_list import list_sessions
+from handrail.storage.event_log import Log
+from handrail.workspace.files import Workspace
+from handrail.workspace.intents_file import IntentFile
+
+MAX_SESSIONS = 200
+ROUTES = {
+    "auto": "rules and models decide",
+    "agent": "works on files",
+    "chat": "answers in one structured answer",
+}
+
+
+class Name(NamedTuple):
+    text: str
+    help: str = ""
+
+
+def session_names(folder: Path, environ: Mapping[str, str]) -> list[Name]:
+    """The sessions of a workspace, last used first."""
+    try:
+        log_folder = workspace_folder(find_places(environ), folder)
+        if not (log_folder / "log.db").is_file():
+            return []
+        log = Log(log_folder)
+        try:
+            return [Name(each.id, each.title) for each in list_sessions(log)[:MAX_SESSIONS]]
+        finally:
+            log.close()
+    except HandrailError:
+        return []
+
+
+def route_names(folder: Path, environ: Mapping[str, str]) -> list[Name]:
+    """The routes of messages, agents in folders included."""
+    return [*(Name(*each) for each in ROUTES.items()), *agent_names(folder, environ)]
+
+
+def agent_names(folder: Path, environ: Mapping[str, str]) -> list[Name]:
+    try:
+        agents = AgentFolders(find_places(environ), folder, lambda _: "")
+        return [Name(name) for name in agents.names()]
+    except HandrailError:
+        return []
+
+
+def intent_names(folder: Path, environ: Mapping[str, str]) -> list[Name]:
+    """The intents of a workspace."""
+    try:
+        places: Places = find_places(environ)
+        workspace = Workspace(folder, state_folders=(places.data, places.settings.parent))
+        found = IntentFile(workspace).now()
+    except HandrailError:
+        return []
+    return [Name(each.id, each.name) for each in found.intents] if found else []

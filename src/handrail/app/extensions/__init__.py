@@ -1,0 +1,1 @@
+"""What interfaces ask about agents, sources, the knowledge base and other programs."""

@@ -1,0 +1,1 @@
+"""What interfaces ask about what was done: sessions, changes, requests, counts."""

@@ -1,0 +1,1 @@
+"""Turns, requests to models, tools and checks as OpenTelemetry spans (the extra `telemetry`)."""

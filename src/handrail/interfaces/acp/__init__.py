@@ -1,0 +1,1 @@
+"""Handrail inside editors, by the Agent Client Protocol."""

@@ -1,0 +1,1 @@
+"""Commands for agents, skills, sources and the knowledge base."""

@@ -1,0 +1,1 @@
+"""Commands that serve a browser, an editor or another agent."""

@@ -1,0 +1,1 @@
+"""The MCP server: Handrail's powers for other agents."""

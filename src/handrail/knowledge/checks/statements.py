@@ -1,0 +1,174 @@
+"""What two sentences have in common: words, numbers, what is denied, words of opposite meaning."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from handrail.knowledge.words import STOP_WORDS, Span, sentences, stem, stems, tokens
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,]\d+)*(?:%|st\b|nd\b|rd\b|th\b)?")
+NUMBER_WORDS = {
+    "zero": "0",
+    "one": "1",
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "five": "5",
+    "six": "6",
+    "seven": "7",
+    "eight": "8",
+    "nine": "9",
+    "ten": "10",
+    "eleven": "11",
+    "twelve": "12",
+    "thirteen": "13",
+    "fourteen": "14",
+    "fifteen": "15",
+    "sixteen": "16",
+    "seventeen": "17",
+    "eighteen": "18",
+    "nineteen": "19",
+    "twenty": "20",
+    "thirty": "30",
+    "forty": "40",
+    "fifty": "50",
+    "sixty": "60",
+    "seventy": "70",
+    "eighty": "80",
+    "ninety": "90",
+    "hundred": "100",
+    "thousand": "1000",
+    "million": "1000000",
+    "once": "1",
+    "twice": "2",
+    "first": "1",
+    "second": "2",
+    "third": "3",
+    "half": "0.5",
+}
+NEGATIONS = frozenset(
+    """
+    not no never none neither nor cannot without nobody nothing nowhere hardly unless except lacks lack
+    forbids forbidden prohibits prohibited isn't aren't wasn't weren't don't doesn't didn't can't couldn't
+    won't wouldn't shouldn't mustn't needn't hasn't haven't hadn't
+    """.split()
+)
+WITH_TO = frozenset("fail fails failed refuse refuses refused forbidden prohibited unable".split())
+"""Negations where `to` follows."""
+REACH = 5
+"""A negation covers so many words after it, at most to the end of its clause."""
+OPPOSITES = (
+    *("before after", "above below", "more less", "more fewer", "over under", "up down", "always never"),
+    *("must may", "shall may", "all none", "every no", "minimum maximum", "least most", "increase decrease"),
+    *("increases decreases", "rise fall", "rises falls", "higher lower", "highest lowest", "first last"),
+    *("allowed forbidden", "allow forbid", "allows forbids", "permitted prohibited", "accept reject"),
+    *("include exclude", "includes excludes", "start end", "starts ends", "open closed", "opens closes"),
+    *("same different", "true false", "earlier later", "left right", "inside outside", "with without"),
+    *("enable disable", "enables disables", "enabled disabled", "required optional", "add remove"),
+    *("high low", "large small", "long short", "early late", "east west", "north south", "public private"),
+)
+OPPOSITE: dict[str, frozenset[str]] = {}
+for _pair in OPPOSITES:
+    _one, _two = _pair.split()
+    OPPOSITE[_one] = OPPOSITE.get(_one, frozenset()) | {_two}
+    OPPOSITE[_two] = OPPOSITE.get(_two, frozenset()) | {_one}
+CLAUSE = re.compile(r"[,;:()]|\s[–—-]\s|\b(?:but|however|although|whereas|while|because|if|when)\b")
+
+
+class Statement(NamedTuple):
+    """A sentence as the checks see it."""
+
+    text: str
+    words: tuple[str, ...]
+    """In lower case, in order."""
+    stems: tuple[str, ...]
+    """Of the words that say something, in order."""
+    numbers: frozenset[str]
+    denied: frozenset[str]
+    """The stems that a negation covers."""
+
+
+@lru_cache(maxsize=4_096)
+def read_statement(text: str) -> Statement:
+    return Statement(text, tuple(tokens(text)), tuple(stems(text)), numbers_in(text), denied_stems(text))
+
+
+def statements_of(text: str) -> list[tuple[Span, Statement]]:
+    """Each sentence of a text, with its place."""
+    return [(span, read_statement(span.text)) for span in sentences(text)]
+
+
+def numbers_in(text: str) -> frozenset[str]:
+    """The numbers of a text, however they are written: `1,000`, `1000.0` and `thousand` are one.
+
+    Small ones that are written as words are left out: `one` and `first` are often no numbers.
+    """
+    found = {_plain_number(each) for each in NUMBER.findall(text)}
+    return frozenset(
+        found | {NUMBER_WORDS[word] for word in tokens(text) if len(NUMBER_WORDS.get(word, "")) > 1}
+    )
+
+
+def has_number(number: str, text: str) -> bool:
+    """Whether a number is in a text, also as a word."""
+    return number in numbers_in(text) or any(NUMBER_WORDS.get(word) == number for word in tokens(text))
+
+
+def _plain_number(text: str) -> str:
+    percent = "%" if text.endswith("%") else ""
+    digits = re.sub(r"(?:%|st|nd|rd|th)$", "", text).lstrip("+")
+    digits = re.sub(r",(?=\d{3}(?:\D|$))", "", digits).replace(",", ".")
+    if digits.count(".") == 1:
+        digits = digits.rstrip("0").rstrip(".")
+    whole = digits.lstrip("0") or "0"
+    return f"0{whole}{percent}" if whole.startswith(".") else f"{whole}{percent}"
+
+
+def denied_stems(text: str) -> frozenset[str]:
+    """The stems that a negation covers: those after it in its clause."""
+    found: set[str] = set()
+    for clause in CLAUSE.split(text):
+        left, words = 0, tokens(clause)
+        for word, following in zip(words, [*words[1:], ""], strict=False):
+            if word in NEGATIONS or word.endswith(("n't", "n’t")) or (word in WITH_TO and following == "to"):
+                left = REACH
+            elif word not in STOP_WORDS:
+                if left > 0:
+                    found.add(stem(word))
+                left -= 1
+    return frozenset(found)
+
+
+def opposed_words(one: Statement, two: Statement) -> list[tuple[str, str]]:
+    """Pairs of opposite words, one in each sentence, of which neither has both."""
+    first, second = set(one.words), set(two.words)
+    return [
+        (word, other)
+        for word in sorted(first - second)
+        for other in sorted(OPPOSITE.get(word, ()))
+        if other in second and other not in first
+    ]
+
+
+def opposed(one: Statement, two: Statement) -> str:
+    """Why two sentences about the same thing do not say the same; empty if nothing shows that."""
+    shared = set(one.stems) & set(two.stems)
+    differs = (one.denied ^ two.denied) & shared
+    if differs:
+        return f"one denies {min(differs)!r}, the other does not"
+    for word, other in opposed_words(one, two):
+        return f"{word!r} against {other!r}"
+    return ""
+
+
+def coverage(claim: Statement, text_stems: "frozenset[str] | set[str]") -> float:
+    """Which part of a claim's words occurs; 1 for a claim without any."""
+    wanted = set(claim.stems)
+    return len(wanted & text_stems) / len(wanted) if wanted else 1.0
+
+
+def best_statement(claim: Statement, text: str) -> tuple[Span, Statement] | None:
+    """The sentence of a text that has most in common with a claim."""
+    found = statements_of(text)
+    wanted = set(claim.stems)
+    return max(found, key=lambda each: len(wanted & set(each[1].stems)), default=None)

@@ -1,0 +1,1 @@
+"""Reading documents of all kinds, and cutting them into paragraphs."""

@@ -1,0 +1,1 @@
+"""Vectors for texts: the model, and how it is downloaded."""

@@ -1,0 +1,98 @@
+"""How search results are ranked: words, vectors, and both fused."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from handrail.knowledge.words import TOKEN, content_words, stem, tokens
+from handrail.storage.knowledge.store import KnowledgeStore
+
+RRF = 60
+DEPTH = 1_000
+"""How many results of words and of vectors are fused."""
+SMALL_BASE = 10_000
+"""With so few paragraphs, every word of a query counts."""
+MOST_MATCHES = 8_000
+"""Beyond that, the rarest words count, as long as they occur in no more paragraphs than this together."""
+
+
+class Ranked(NamedTuple):
+    """Paragraphs by number, best first, with their scores."""
+
+    numbers: list[int]
+    scores: list[float]
+
+
+def fuse(lists: Iterable[Sequence[int]], weights: Sequence[float] = ()) -> Ranked:
+    """Reciprocal rank fusion: a result is as good as the sum of 1 / (60 + its rank) in each list."""
+    scores: dict[int, float] = {}
+    for index, each in enumerate(lists):
+        weight = weights[index] if weights else 1.0
+        for rank, number in enumerate(each, start=1):
+            scores[number] = scores.get(number, 0.0) + weight / (RRF + rank)
+    best = sorted(scores, key=lambda number: (-scores[number], number))
+    return Ranked(best, [scores[number] for number in best])
+
+
+class WordSearch:
+    """Full-text search with bm25; how often a word occurs is remembered until the base changes."""
+
+    def __init__(self, store: KnowledgeStore) -> None:
+        self._store = store
+        self._counted: dict[str, int] = {}
+        self._version = -1
+
+    def search(self, query: str, paragraphs: int, documents: Sequence[int] | None = None) -> list[int]:
+        """The paragraphs that have some of the query's words, best first."""
+        words = query_words(query)
+        if not words:
+            return []
+        expression = " OR ".join(map(quoted, words))
+        most = SMALL_BASE
+        if paragraphs > SMALL_BASE:
+            expression, most = self._affordable(words), MOST_MATCHES
+        return [number for number, _ in self._store.match(expression, DEPTH, most, documents)]
+
+    def _affordable(self, words: list[str]) -> str:
+        """An expression for the rarest words: bm25 costs a microsecond for every paragraph that matches."""
+        if (version := self._store.version()) != self._version:
+            self._counted, self._version = {}, version
+        for word in words:
+            if word not in self._counted:
+                self._counted[word] = self._store.count_matches(quoted(word), MOST_MATCHES + 1)
+        rarest = sorted((word for word in words if self._counted[word]), key=self._counted.__getitem__)
+        chosen, left = list[str](), MOST_MATCHES
+        for word in rarest:
+            left -= self._counted[word]
+            if left < 0:
+                break
+            chosen.append(word)
+        if chosen:
+            return " OR ".join(map(quoted, chosen))
+        # All are frequent: paragraphs with several of them.
+        for count in (len(rarest), 3, 2):
+            together = " AND ".join(map(quoted, rarest[:count]))
+            if count <= len(rarest) and self._store.count_matches(together, 10) >= 10:
+                return together
+        return " OR ".join(map(quoted, (rarest or words)[:1]))
+
+
+def query_words(query: str) -> list[str]:
+    """The words to search for; if all are stop words, these."""
+    return list(dict.fromkeys(content_words(query) or tokens(query)))[:64]
+
+
+def quoted(word: str) -> str:
+    """A word for FTS5, in which nothing is an operator."""
+    return '"' + word.replace('"', '""') + '"'
+
+
+def highlights(text: str, query: str) -> list[tuple[int, int]]:
+    """Where words of the query are in a text, in any of their forms."""
+    wanted = {stem(word) for word in query_words(query)}
+    found = []
+    for each in TOKEN.finditer(text):
+        word = re.sub(r"['’]s?$", "", each[0].lower())
+        if stem(word) in wanted:
+            found.append((each.start(), each.start() + len(word)))
+    return found

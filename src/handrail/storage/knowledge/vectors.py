@@ -1,0 +1,236 @@
+"""The vectors of a knowledge base, in three files that are mapped into memory for a search.
+
+Each vector has a slot. `vectors.rows` holds it in bytes with a scale, `vectors.bits` one bit for each of its
+numbers, and `vectors.documents` the number of its document (0: the slot is free). A search in many vectors
+compares bits, and then only the nearest with their numbers. Files are written with `pwrite`, so that a full
+disk is an error and not the end of the process, and synced before the slots are committed in SQLite.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from handrail.protocol.errors import StorageDamaged, StorageFull, StorageProblem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+DIMENSIONS = 384
+WORDS = DIMENSIONS // 64
+ROW = DIMENSIONS + 4
+BLOCK = 65_536
+"""Slots in a block of bits: the first 64 bits of all its vectors, then the next, and so on."""
+EXACT = 20_000
+"""So many vectors are all compared with their numbers."""
+CANDIDATES = 1_500
+"""Beyond that, the numbers of so many with the nearest bits."""
+NAMES = ("vectors.rows", "vectors.bits", "vectors.documents")
+REBUILD = "`handrail kb index --rebuild` makes the vectors again."
+
+
+class _Mapped(NamedTuple):
+    rows: "NDArray[np.void]"
+    bits: "NDArray[np.uint64]"
+    documents: "NDArray[np.uint32]"
+
+
+class VectorFiles:
+    """The files in one folder; they may not exist yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = [folder / name for name in NAMES]
+        self._mapped: _Mapped | None = None
+
+    # Writing: by the only writer
+
+    def write(self, slots: Sequence[int], documents: Sequence[int], vectors: "Vectors") -> None:
+        """Write normalised vectors; durable at the end, and not yet used until their slots are committed."""
+        import numpy as np
+
+        scales = np.abs(vectors).max(axis=1) / 127
+        rows = np.zeros(len(slots), _row_type())
+        rows["scale"] = scales
+        rows["values"] = np.rint(vectors / np.where(scales, scales, 1)[:, None])
+        self._write(slots, rows, _bits(vectors), np.array(documents, np.uint32))
+
+    def clear(self, slots: Sequence[int]) -> None:
+        """Overwrite the vectors in these slots with zeros."""
+        import numpy as np
+
+        count = len(slots)
+        if count:
+            empty = np.zeros((count, WORDS), np.uint64)
+            self._write(slots, np.zeros(count, _row_type()), empty, np.zeros(count, np.uint32))
+
+    def trim(self, slots: int) -> None:
+        """Clear what a killed process has written behind the committed slots."""
+        rows = self._paths[0]
+        if rows.exists() and (written := rows.stat().st_size // ROW) > slots:
+            self.clear(range(slots, written))
+            os.truncate(rows, slots * ROW)
+            os.truncate(self._paths[2], slots * 4)
+
+    def remove(self) -> None:
+        self._mapped = None
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(path.stat().st_size for path in self._paths if path.exists())
+
+    def _write(
+        self,
+        slots: Sequence[int],
+        rows: "NDArray[np.void]",
+        bits: "NDArray[np.uint64]",
+        documents: "NDArray[np.uint32]",
+    ) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            with ExitStack() as opened:
+                files = []
+                for path in self._paths:
+                    files.append(os.open(path, flags, 0o600))
+                    opened.callback(os.close, files[-1])
+                self._grow_bits(files[1], max(slots, default=-1) + 1)
+                for start, end in _runs(slots):
+                    first = slots[start]
+                    _write_all(files[0], rows[start:end].tobytes(), first * ROW)
+                    _write_all(files[2], documents[start:end].tobytes(), first * 4)
+                    offset = (first // BLOCK) * BLOCK * WORDS + first % BLOCK
+                    for word in range(WORDS):
+                        _write_all(files[1], bits[start:end, word].tobytes(), (offset + word * BLOCK) * 8)
+                for file in files:
+                    os.fsync(file)
+        except OSError as error:
+            folder = self._paths[0].parent
+            message = f"The vectors in {folder} cannot be written ({error.strerror}). Make room, then go on."
+            raise StorageFull(message) from error
+
+    @staticmethod
+    def _grow_bits(file: int, slots: int) -> None:
+        needed = -(-slots // BLOCK) * BLOCK * WORDS * 8
+        if os.fstat(file).st_size < needed:
+            os.ftruncate(file, needed)
+
+    # Reading
+
+    def search(
+        self, query: "Vectors", slots: int, limit: int, documents: Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """The slots with the nearest vectors and their cosine, best first; of all documents, or of these."""
+        import numpy as np
+
+        if not slots:
+            return []
+        mapped = self._map(slots)
+        used = mapped.documents[:slots]
+        if documents is None:
+            wanted = used != 0
+        else:
+            known = np.zeros(max(int(used.max()), *documents, 0) + 1, np.bool_)
+            known[list(documents)] = True
+            known[0] = False
+            wanted = known[used]
+        found = np.flatnonzero(wanted)
+        if len(found) > EXACT:
+            found = _nearest_bits(mapped.bits, query, slots, wanted, max(CANDIDATES, limit))
+        rows = mapped.rows[found]
+        cosines = (rows["values"].astype(np.float32) @ query) * rows["scale"]
+        best = np.argsort(-cosines, kind="stable")[:limit]
+        return [(int(found[each]), float(cosines[each])) for each in best]
+
+    def cosines(self, query: "Vectors", slots: Sequence[int], used: int) -> list[float]:
+        """The cosine of each of these slots."""
+        import numpy as np
+
+        rows = self._map(used).rows[list(slots)]
+        found: NDArray[np.float32] = (rows["values"].astype(np.float32) @ query) * rows["scale"]
+        return [float(each) for each in found]
+
+    def empty_slots(self, slots: int) -> "set[int]":
+        """The slots that hold no vector."""
+        import numpy as np
+
+        mapped = self._map(slots) if slots else None
+        return set(np.flatnonzero(mapped.rows["scale"][:slots] == 0).tolist()) if mapped else set()
+
+    def _map(self, slots: int) -> _Mapped:
+        import numpy as np
+
+        if self._mapped and len(self._mapped.rows) >= slots:
+            return self._mapped
+        try:
+            found = _Mapped(
+                np.memmap(self._paths[0], _row_type(), "r", shape=(self._length(0, ROW),)),
+                np.memmap(self._paths[1], np.uint64, "r"),
+                np.memmap(self._paths[2], np.uint32, "r", shape=(self._length(2, 4),)),
+            )
+        except (OSError, ValueError) as error:
+            raise StorageProblem(f"The vectors cannot be read: {error}. {REBUILD}") from error
+        if min(len(found.rows), len(found.documents), len(found.bits) // WORDS) < slots:
+            raise StorageDamaged(f"{self._paths[0].parent} lacks some of the vectors. {REBUILD}")
+        self._mapped = found
+        return found
+
+    def _length(self, file: int, each: int) -> int:
+        return self._paths[file].stat().st_size // each
+
+
+def _row_type() -> "np.dtype[np.void]":
+    import numpy as np
+
+    return np.dtype([("scale", np.float32), ("values", np.int8, DIMENSIONS)])
+
+
+def _bits(vectors: "Vectors") -> "NDArray[np.uint64]":
+    import numpy as np
+
+    return np.packbits(vectors > 0, axis=1).view(np.uint64)
+
+
+def _nearest_bits(
+    bits: "NDArray[np.uint64]", query: "Vectors", slots: int, wanted: "NDArray[np.bool_]", count: int
+) -> "NDArray[np.intp]":
+    """At least `count` of the wanted slots, those with the fewest bits that differ from the query's."""
+    import numpy as np
+
+    words = _bits(query[None])[0]
+    blocks = bits.reshape(-1, WORDS, BLOCK)
+    distances = np.empty((-(-slots // BLOCK), BLOCK), np.uint16)
+    different, number = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint8)
+    for block, into in zip(blocks, distances, strict=False):
+        into[:] = 0
+        for word in range(WORDS):
+            np.bitwise_xor(block[word], words[word], out=different)
+            np.bitwise_count(different, out=number)
+            np.add(into, number, out=into)
+    flat = distances.reshape(-1)[:slots]
+    flat[~wanted] = DIMENSIONS + 1
+    within = np.cumsum(np.bincount(flat, minlength=DIMENSIONS + 2)[: DIMENSIONS + 1])
+    return np.flatnonzero(flat <= np.searchsorted(within, min(count, int(within[-1]))))
+
+
+def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
+    """Where in the sequence consecutive slots of one block begin and end."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for index in range(1, len(slots) + 1):
+        if index == len(slots) or slots[index] != slots[index - 1] + 1 or slots[index] % BLOCK == 0:
+            found.append((start, index))
+            start = index
+    return found
+
+
+def _write_all(file: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(file, view, offset)
+        view, offset = view[written:], offset + written

@@ -1,0 +1,1 @@
+"""Sources: servers of the Model Context Protocol whose tools a model can use."""

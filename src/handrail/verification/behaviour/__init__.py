@@ -1,0 +1,1 @@
+"""Whether two versions of a function do the same."""

@@ -1,0 +1,98 @@
+"""The usual slips of a line, each the other way round."""
+
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.engine.search.mutations import COMMON, mutations
+
+TEXT = """\
+class Cart:
+    def total(self, items, limit):
+        done = False
+        count = 0
+        for item in items:
+            if item.price < limit:
+                count += 1
+        self.changed = True
+        return count
+
+    def first(self, size, page):
+        return slice(page * size, (page + 1) * size, max(1, size))
+
+    def clear(self):
+        self.log.append(self.count)
+        self.changed = False
+"""
+
+
+def edits(line: str, likely: int = 0, text: str = TEXT) -> list[str]:
+    number = next(at for at, each in enumerate(text.splitlines(), 1) if each.strip() == line)
+    return [each.text.strip() for each in mutations("cart.py", text, number) if each.likely >= likely]
+
+
+@pytest.mark.parametrize(
+    ("line", "edited"),
+    [
+        ("if item.price < limit:", "if item.price <= limit:"),
+        ("if item.price < limit:", "if not (item.price < limit):"),
+        ("count += 1", "count -= 1"),
+        ("count += 1", "count += 2"),
+        ("count = 0", "count = 1"),
+        ("self.changed = True", "self.changed = False"),
+        (
+            "return slice(page * size, (page + 1) * size, max(1, size))",
+            "return slice(page * size, (page) * size, max(1, size))",
+        ),
+        (
+            "return slice(page * size, (page + 1) * size, max(1, size))",
+            "return slice((page + 1) * size, page * size, max(1, size))",
+        ),
+        (
+            "return slice(page * size, (page + 1) * size, max(1, size))",
+            "return slice(page * size, (page + 1) * size, min(1, size))",
+        ),
+    ],
+)
+def test_common_slips(line: str, edited: str) -> None:
+    assert edited in edits(line, COMMON)
+
+
+@pytest.mark.parametrize(
+    ("line", "edited"),
+    [
+        ("if item.price < limit:", "if item.price < count:"),
+        ("if item.price < limit:", "if item.changed < limit:"),
+        ("if item.price < limit:", "if item.price < limit and not done:"),
+        ("count += 1", ""),
+        ("self.changed = True", "self.changed = False\n        self.changed = True"),
+    ],
+)
+def test_rare_slips_come_after_the_common_ones(line: str, edited: str) -> None:
+    assert edited in edits(line)
+    assert edited not in edits(line, COMMON)
+
+
+def test_text_and_comments_are_left_alone() -> None:
+    text = 'x = "a < b and 1"  # c < d\n'
+    assert all('"a < b and 1"  # c < d' in each for each in edits(text.strip(), COMMON, text))
+
+
+@given(st.sampled_from(range(1, len(TEXT.splitlines()) + 1)))
+def test_every_edit_is_another_line_and_most_of_them_parse(number: int) -> None:
+    lines = TEXT.splitlines(keepends=True)
+    if not lines[number - 1].strip():
+        return
+    found = mutations("cart.py", TEXT, number)
+    assert len({each.text for each in found}) == len(found)
+    assert all(each.text.rstrip() != lines[number - 1].rstrip() for each in found)
+    parsed = 0
+    for each in found:
+        try:
+            ast.parse("".join([*lines[: number - 1], each.text, *lines[number:]]))
+            parsed += 1
+        except SyntaxError:
+            pass
+    assert parsed >= len(found) / 2

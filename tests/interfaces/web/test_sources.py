@@ -1,0 +1,30 @@
+"""The page's place Sources: rights and health of each, the test of its connection, and trust by a click."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.interfaces.web.site import Site, ready
+from tests.tools.sources.places import shared, words
+
+
+@pytest.mark.promise("SOURCE-23")
+def test_a_source_is_trusted_as_it_was_shown_and_its_connection_is_tested(site: Site, page: Page) -> None:
+    program, *arguments = words()
+    shared(site.root, plain={"command": program, "args": arguments, "description": "A <b>plain</b> one."})
+    site.open(page, {"text": "Hello."}, path="sources")
+    tile = page.locator("section.tile").first
+    expect(tile).to_contain_text("A <b>plain</b> one.")
+    expect(tile).to_contain_text("In the sandbox: network.")
+    tile.get_by_role("button", name="Trust it").click()
+    expect(page.get_by_role("button", name="Test connection")).to_be_visible()
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.locator(".trial")).to_contain_text("Works: plain 1", timeout=60_000)
+    expect(page.locator(".trial")).to_contain_text("Say it again.")
+    page.reload()
+    ready(page)
+    expect(page.locator("section.tile").first).to_contain_text("ready")
+    page.get_by_role("button", name="github").click()
+    expect(page.get_by_label("GITHUB_TOKEN")).to_be_visible()
+    assert Path(site.root, ".mcp.json").exists()
