@@ -99,7 +99,7 @@ def problems(folders: AgentFolders, slug: str = "small") -> list[str]:
             12,
             "'tropics' is not one of the properties",
         ),
-        ("[budget]", "needs = ['internet']\n[budget]", 4, "needs should be 'workspace'"),
+        ("[budget]", "needs = ['the internet']\n[budget]", 4, "needs has characters that are not allowed"),
         ('name = "Small"', 'name = "Small\\u0000"', 2, "name has characters that are not allowed"),
         ("name = ", "name == ", 2, "not valid TOML"),
     ],
