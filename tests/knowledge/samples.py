@@ -74,29 +74,21 @@ def _escaped(text: str) -> str:
 
 
 def endless_pdf() -> bytes:
-    """A PDF whose page shows a form that shows a form ten times, and so on: it never ends to be read."""
-    depth = 12
-    first = 6
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 5 0 R"
-        b" /Resources << /Font << /F1 3 0 R >> /XObject << /X %d 0 R >> >> >>" % first,
-        b"<< /Length 5 >>\nstream\n/X Do\nendstream",
-    ]
-    for number in range(first, first + depth):
-        stream = b"/X Do " * 10
-        objects.append(
-            b"<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Length %d /Resources << /Font << /F1 3 0 R >>"
-            b" /XObject << /X %d 0 R >> >> >>\nstream\n%s\nendstream" % (len(stream), number + 1, stream)
-        )
-    stream = b"BT /F1 12 Tf (again) Tj ET"
-    objects.append(
-        b"<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Length %d /Resources << /Font << /F1 3 0 R >> >>"
-        b" >>\nstream\n%s\nendstream" % (len(stream), stream)
+    """A small PDF that takes minutes to read: thousands of pages show the same long text."""
+    stream = b"BT /F1 12 Tf (again) Tj ET\n" * 5_000
+    pages = range(5, 5 + 5_000)
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R"
+    page += b" /Resources << /Font << /F1 3 0 R >> >> >>"
+    return write_pdf(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [%s] /Count %d >>"
+            % (b" ".join(b"%d 0 R" % number for number in pages), len(pages)),
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream),
+            *[page] * len(pages),
+        ]
     )
-    return write_pdf(objects)
 
 
 def encrypted_pdf() -> bytes:

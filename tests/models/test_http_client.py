@@ -2,6 +2,7 @@
 
 import base64
 import ssl
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -150,8 +151,35 @@ async def test_proxy_that_refuses_is_said(monkeypatch: pytest.MonkeyPatch) -> No
                 await collect_answer(model.stream(request()))
 
 
+async def test_server_is_asked_by_a_socks_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+
+    async def serve(client: SocketStream) -> None:
+        async with client:
+            await client.receive()
+            await client.send(b"\x05\x00")  # no login
+            asked.append(await client.receive())
+            await client.send(b"\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x50")
+            there = await anyio.connect_tcp("127.0.0.1", server.port)
+            async with there, anyio.create_task_group() as relays:
+                relays.start_soon(relay, client, there)
+                relays.start_soon(relay, there, client)
+
+    with FakeServer(HI) as server:
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        async with listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, serve)
+            port = listener.extra(SocketAttribute.local_port)  # noqa: S610
+            monkeypatch.setenv("ALL_PROXY", f"socks5h://127.0.0.1:{port}")
+            async with model_of("http://models.invalid/v1") as model:
+                assert (await collect_answer(model.stream(request()))).text == "Hi"
+            tasks.cancel_scope.cancel()
+    assert asked == [b"\x05\x01\x00\x03\x0emodels.invalid\x00\x50"]
+
+
 @pytest.mark.parametrize("words", ["socks5://127.0.0.1:9", "gopher://127.0.0.1:9", "http://:9"])
-async def test_proxy_of_an_unknown_kind_is_said(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_that_cannot_be_used_is_said(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)  # an extra brings it; without one it is not there
     monkeypatch.setenv("ALL_PROXY", words)
     async with model_of("http://models.invalid/v1") as model:
         with pytest.raises(GiveUp, match="proxy"):

@@ -13,8 +13,10 @@ from tests.processes import gone, lasting
 
 pytestmark = pytest.mark.anyio
 POOR = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MINE = "/opt/mine/bin:/usr/bin:/bin"
+"""Whole, as /etc/profile of some systems replaces the PATH that a login shell is given."""
 NOISE = "echo welcome; echo PATH=/evil; printf '\\033]0;title\\a\\377'; read -r answer\n"
-NOISE += "export PATH=/opt/mine/bin:$PATH\n"
+NOISE += f"export PATH={MINE}\n"
 
 
 def profile(home: Path, text: str, name: str = ".bash_profile") -> dict[str, str]:
@@ -26,7 +28,7 @@ def profile(home: Path, text: str, name: str = ".bash_profile") -> dict[str, str
 
 @pytest.mark.promise("PATH-1")
 async def test_the_path_is_read_from_a_profile_that_prints_and_asks(home: Path) -> None:
-    assert await read_login_path(profile(home, NOISE), 60) == f"/opt/mine/bin:{POOR}"
+    assert await read_login_path(profile(home, NOISE), 60) == MINE
 
 
 @pytest.mark.promise("PATH-1")
@@ -68,7 +70,7 @@ def test_a_server_without_a_terminal_gives_its_commands_the_login_path(home: Pat
 
     program = "import anyio, os; from handrail.tools.login_path import use_login_path as u; "
     program += "print(repr(anyio.run(u)), os.environ['PATH'])"
-    environ = environment(**profile(home, "PATH=/opt/mine/bin:$PATH\n"))
+    environ = environment(**profile(home, f"PATH={MINE}\n"))
     ran = subprocess.run(
         [sys.executable, "-c", program],
         env=environ,
@@ -79,4 +81,4 @@ def test_a_server_without_a_terminal_gives_its_commands_the_login_path(home: Pat
         check=True,
         cwd=tmp_path,
     )
-    assert ran.stdout.split() == ["''", f"/opt/mine/bin:{POOR}"]
+    assert ran.stdout.split() == ["''", f"{MINE}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin"]

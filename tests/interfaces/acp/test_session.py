@@ -10,7 +10,7 @@ from acp import schema
 from tests.interfaces.acp.editor import Editor, opened, shown
 from tests.interfaces.cli.program import script
 from tests.processes import gone, lasting, running
-from tests.tools.test_login_path import POOR, profile
+from tests.tools.test_login_path import MINE, profile
 
 pytestmark = pytest.mark.anyio
 
@@ -112,12 +112,12 @@ async def test_a_commands_output_is_in_the_editors_terminal_and_the_command_is_n
 async def test_commands_get_the_path_of_the_login_shell(tmp_path: Path, folder: Path, home: Path) -> None:
     model = script(tmp_path, {"calls": [call("run", command="echo $PATH")]}, {"text": "done"})
     editor = Editor()
-    environ = profile(home, "PATH=/opt/mine/bin:$PATH\n")
+    environ = profile(home, f"PATH={MINE}\n")
     can = schema.ClientCapabilities(terminal=True)
     async with opened(folder, model, editor=editor, can=can, **environ) as open_:
         await open_.prompt(await open_.new(), "where are my tools?")
         (terminal,) = await editor.until(lambda: [each for each in editor.terminals.values() if each.output])
-    assert terminal.output.strip() == f"/opt/mine/bin:{POOR}"
+    assert terminal.output.strip() == f"{MINE}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin"
 
 
 @pytest.mark.promise("ACP-2")

@@ -25,7 +25,7 @@ from handrail.models.model import (
 )
 from handrail.models.providers import Connection, RequestTarget
 from handrail.models.pydantic_ai.clients import SdkModel, sdk_model
-from handrail.models.pydantic_ai.exchange import Exchange
+from handrail.models.pydantic_ai.exchange import EVENTS, Exchange
 from handrail.models.reading.sanitize import join_surrogates, read_name, read_token_count
 from handrail.models.reading.tool_calls import WrittenCallReader, describe_cut_call, read_call
 from handrail.models.structured_output import StructuredOutput, WayMemory
@@ -85,7 +85,7 @@ class PydanticAIModel(ServerModel):
                     yield part
                 raise map_sdk_error(error, exchange, asked, begun=reader.begun) from error
             if not reader.ended:
-                if reader.begun or begins_like_events(exchange.head) or self._sdk.answers not in LINES:
+                if reader.begun or begins_like_events(exchange.head) or self._sdk.answers != EVENTS:
                     raise cut_off(exchange.host)
                 raise no_answer(exchange.host, asked.connection, exchange.head)
             yield EndOfBytes()
@@ -117,9 +117,6 @@ class PydanticAIModel(ServerModel):
                     yield part
             reader.end(response)
             await exchange.drain()
-
-
-LINES = ("text/event-stream",)
 
 
 class _AnswerReader:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from handrail.config.settings import SdkProvider
 from handrail.models.providers import Connection
-from handrail.models.pydantic_ai.exchange import http_client, send_botocore
+from handrail.models.pydantic_ai.exchange import EVENTS, http_client, send_botocore
 from handrail.protocol.errors import ConfigProblem
 
-EVENTS = "text/event-stream"
 NO_KEY = "none"
 """A server on this machine needs none, but the libraries want one."""
 BINARY_EVENTS = "application/vnd.amazon.eventstream"

@@ -10,7 +10,7 @@ from handrail.models.providers import RequestTarget
 from handrail.models.pydantic_ai.exchange import Exchange
 from handrail.models.wire.http_client import library_errors
 from handrail.models.wire.provider_errors import ErrorResponse, to_model_problem
-from handrail.models.wire.sse import begins_like_events, cut_off, no_answer, unreadable_event
+from handrail.models.wire.sse import cut_off, no_answer, unreadable_event
 from handrail.protocol.errors import Authenticate, FixRequest, ModelProblem, RetryLater
 
 UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, RecursionError, AssertionError)
@@ -69,7 +69,7 @@ def map_sdk_error(error: Exception, exchange: Exchange, asked: RequestTarget, *,
             return FixRequest(f"{asked.connection} cannot be sent this request: {_first_line(str(error))}")
         return RetryLater(f"{asked.connection} was not asked: {_first_line(str(error))}")
     cut = isinstance(error, UnexpectedModelBehavior) or exchange.in_event
-    if not begun and cut and begins_like_events(exchange.head):
+    if not begun and cut and exchange.may_be_cut_events:
         return cut_off(exchange.host)  # it ended before there was anything to understand
     if not begun:
         return no_answer(exchange.host, asked.connection, exchange.head)

@@ -16,10 +16,11 @@ from handrail.models.model import Part, RawBytes, Request, RequestBytes
 from handrail.models.providers import RequestTarget
 from handrail.models.wire import transport as wire
 from handrail.models.wire.http_client import Response, library_errors, map_library_error
-from handrail.models.wire.sse import HEAD_BYTES
+from handrail.models.wire.sse import HEAD_BYTES, begins_like_events
 from handrail.models.wire.transport import CLOSE_SECONDS, DRAIN_SECONDS, DeadlineClock, HttpCall, Transport
 from handrail.protocol.errors import GiveUp, ModelProblem
 
+EVENTS = "text/event-stream"
 SENT_HEADERS = {"accept", "authorization", "content-type", "x-goog-api-key", "x-goog-user-project"}
 SENT_PREFIXES = ("x-amz-", "amz-sdk-")
 """Libraries also send the versions of themselves, of Python and of the system: nobody needs to know."""
@@ -128,6 +129,11 @@ class Exchange:
     def in_event(self) -> bool:
         """Whether the bytes so far end inside an event."""
         return not self._tail.endswith((b"\n\n", b"\n\r\n", b"\r\r"))
+
+    @property
+    def may_be_cut_events(self) -> bool:
+        """Whether the first bytes may be those of an answer in server-sent events, or there are none."""
+        return not self.head or (self._answers == EVENTS and begins_like_events(self.head))
 
     async def drain(self) -> None:
         """Read to the end of the response, so that the connection can be used again."""
