@@ -1,7 +1,9 @@
 """`handrail mcp` as another agent's program uses it: real processes, both eras of the protocol."""
 
 import json
+import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -151,7 +153,11 @@ async def test_in_a_bound_workspace_edits_stay_in_the_scope_of_a_selected_intent
 
 
 @pytest.mark.promise("MCPS-4")
-async def test_verification_is_structured_and_changes_nothing(tmp_path: Path) -> None:
+async def test_verification_is_structured_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The project has no environment of its own, so its pytest is the one on the PATH.
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "test_it.py").write_text("def test_it():\n    assert 1 == 2\n")
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     async with client(tmp_path) as talk:
