@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-Way = Literal["takes", "hangs", "refuses"]
+Way = Literal["takes", "hangs", "refuses", "unavailable"]
 
 
 class Collector:
@@ -29,7 +29,7 @@ class Collector:
                 collector.got(self.path, body)
                 if collector.way == "hangs":
                     collector._stop.wait(60)
-                self.send_response(400 if collector.way == "refuses" else 200)
+                self.send_response({"refuses": 400, "unavailable": 503}.get(collector.way, 200))
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from handrail.app.telemetry.export import MAX_QUEUED, SpanExporter
+from handrail.app.telemetry.export import MAX_QUEUED, SEND_SECONDS, SpanExporter
 from handrail.app.telemetry.export import Collector as Address
 from handrail.app.telemetry.follow import CLOSE_SECONDS, telemetry_settings
 from handrail.app.telemetry.spans import Span
@@ -21,7 +22,22 @@ from tests.engine.conversation import call, conversation
 pytestmark = pytest.mark.anyio
 
 SECRET = "sk-live-0123456789abcdef"
+SPAN = Span(name="x", trace_id=1, span_id=1, start=1.0, end=2.0, attributes={})
 ANSWERS = [call("read", path="notes.txt"), call("read", path="missing.txt"), {"text": f"It is {SECRET}."}]
+
+
+def end_of_exporters() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "telemetry":
+            thread.join(2 * SEND_SECONDS)
+            assert not thread.is_alive()
+
+
+@pytest.fixture(autouse=True)
+def no_exporter_is_left() -> Iterator[None]:
+    """A thread that goes on draws from the random numbers that Hypothesis watches in the next tests."""
+    yield
+    end_of_exporters()
 
 
 async def traced_turn(
@@ -95,11 +111,21 @@ async def test_collector_that_does_not_answer_holds_nobody_up(tmp_path: Path, wa
 def test_full_queue_drops_spans_and_ends_all_the_same() -> None:
     with Collector("hangs") as collector:
         exporter = SpanExporter(Address(collector.url))
-        span = Span(name="x", trace_id=1, span_id=1, start=1.0, end=2.0, attributes={})
         for _ in range(3 * MAX_QUEUED):
-            exporter.add(span)
+            exporter.add(SPAN)
         assert exporter.dropped >= MAX_QUEUED - 512
-        exporter.close()
+        exporter.give_up()
+
+
+def test_exporter_that_gives_up_does_not_try_again() -> None:
+    with Collector("unavailable") as collector:
+        exporter = SpanExporter(Address(collector.url))
+        exporter.add(SPAN)
+        assert collector.wait_until(lambda: collector.requests > 1)  # it tries again
+        exporter.give_up()
+        end_of_exporters()
+        assert not exporter.alive
+        assert collector.requests < 5
 
 
 @pytest.mark.promise("TEL-3")

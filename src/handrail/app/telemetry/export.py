@@ -4,13 +4,14 @@ import logging
 import os
 import queue
 from collections.abc import Mapping
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail import __version__
 from handrail.app.telemetry.spans import Span
 
 if TYPE_CHECKING:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import ReadableSpan
 
 MAX_QUEUED = 2_048
@@ -38,6 +39,8 @@ class SpanExporter:
         self._collector = collector
         self._queue: queue.Queue[Span | None] = queue.Queue(MAX_QUEUED)
         self._closing = False
+        self._given_up = Event()
+        self._sender: OTLPSpanExporter | None = None
         self.dropped = 0
         """Spans that found the queue full."""
         # A daemon: a collector that hangs does not keep the process.
@@ -60,6 +63,13 @@ class SpanExporter:
                 self._queue.get_nowait()
                 self.dropped += 1
 
+    def give_up(self) -> None:
+        """Send nothing more: the thread ends with the request under way."""
+        self._given_up.set()
+        self.close()
+        if sender := self._sender:
+            sender.shutdown()  # type: ignore[no-untyped-call]
+
     @property
     def alive(self) -> bool:
         return self._thread.is_alive()
@@ -70,12 +80,14 @@ class SpanExporter:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
 
-        exporter = OTLPSpanExporter(endpoint=self._collector.traces, timeout=SEND_SECONDS)
+        self._sender = OTLPSpanExporter(endpoint=self._collector.traces, timeout=SEND_SECONDS)
         resource = Resource.create(_names())
         while batch := self._next_batch():
+            if self._given_up.is_set():
+                return
             spans = [span for span in batch if span is not None]
             if spans:
-                exporter.export([_readable(span, resource) for span in spans])
+                self._sender.export([_readable(span, resource) for span in spans])
             if len(spans) < len(batch):
                 return
 

@@ -84,3 +84,4 @@ async def traced(
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             while exporter.alive:  # noqa: ASYNC110 - a thread has no event to wait for
                 await anyio.sleep(0.02)
+        exporter.give_up()
