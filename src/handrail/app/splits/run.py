@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import anyio
+
 from handrail.app.splits.plans import held_split, known_split, start_plan
 from handrail.app.splits.report import SplitReport, report_of
 from handrail.changes.forms.document import Document
@@ -15,6 +17,7 @@ from handrail.engine.split.conductor import (
     apply_commands,
     control_stream,
     take_over_split,
+    watch_commands,
 )
 from handrail.engine.split.finish import finish
 from handrail.engine.split.subtask_work import RequestLimits, SubtaskModel
@@ -120,7 +123,10 @@ async def _run(app: "App", split: SplitSession, word: Approve | None, *, accept:
     async def apply(document: Document) -> ToolFinished:
         return await app.proposals.apply_in(session, document, word=word)
 
-    await finish(split, app.workspace, app.checks, apply, accept=accept)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch_commands, split, app.commits, tasks.cancel_scope.cancel)
+        await finish(split, app.workspace, app.checks, apply, accept=accept)
+        tasks.cancel_scope.cancel()
 
 
 async def _side(app: "App", session: Session, job: Job, afford: FitToBudget) -> SideCall:

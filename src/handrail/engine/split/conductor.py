@@ -164,7 +164,9 @@ class Conductor:
                 if self._goes_on:
                     await self._start(jobs)
                 if not self._running and not (self._goes_on and self._ready()):
-                    break
+                    if self._wakeup.version == seen:
+                        break
+                    continue  # a command may have come with the last result
                 wait = self._not_before - time.monotonic() if self._ready() and self._goes_on else 0.0
                 with anyio.move_on_after(wait if wait > 0 else None):
                     await self._wakeup.wait(seen)
@@ -335,6 +337,16 @@ def command_events(state: SplitState, command: SplitCommand) -> list[Event]:
         case "settle" if any(each.id == command.conflict_id for each in state.conflicts):
             return [ConflictSettled(command.conflict_id, command.by, command.text)]
     return []
+
+
+async def watch_commands(split: SplitSession, wakeup: Wakeup, stop: Callable[[], None]) -> None:
+    """Take commands while the result is verified; `stop` is called once the user wants no more of it."""
+    while True:
+        seen = wakeup.version
+        apply_commands(split)
+        if split.state.paused or split.state.ended:
+            stop()
+        await wakeup.wait(seen)
 
 
 def apply_commands(split: SplitSession) -> None:

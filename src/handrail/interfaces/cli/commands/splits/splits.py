@@ -107,7 +107,7 @@ def start(given: dict[str, Any], split_id: str, plan_file: str | None, as_json: 
 @click.option("--parallel", type=click.IntRange(1, 256), help="So many at once.")
 @json_option
 @click.pass_obj
-def resume(given: dict[str, Any], split_id: str, *, as_json: bool, **changed: Any) -> int:
+def resume(given: dict[str, Any], /, split_id: str, *, as_json: bool, **changed: Any) -> int:
     """Go on with one that is paused, or that was killed."""
 
     async def run(app: "App") -> int:
