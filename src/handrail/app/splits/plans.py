@@ -73,12 +73,12 @@ async def plan_task(app: "App", task: str, options: SplitOptions) -> str:
     return split.session.id
 
 
-async def plan_checklist(app: "App", path: str, options: SplitOptions) -> str:
+def plan_checklist(app: "App", path: str, options: SplitOptions) -> str:
     """The same for the open items of a checklist; each names the files that it is about."""
     place = checklist_path(app, path)
     items = read_items(app, place)
     texts = {each.number: each.text for each in items}
-    sizes = await run_sync(file_sizes, app, ())
+    sizes = file_sizes(app, ())
     wanted, files, tasks = [], dict[int, tuple[str, ...]](), dict[int, str]()
     for each in buildable(items):
         named = ChecklistItem(
