@@ -334,11 +334,11 @@ class TurnFactory:
 
     def _specs(self, state: SessionState | None) -> tuple[ToolSpec, ...]:
         """The tools that the session's mode and run offer."""
-        needed = state.run.sources if state and state.run else ()
+        run = state.run if state else None
+        needed = run.sources if run else ()
         specs = self._toolbox.specs(state.allowed_mode if state else self.settings.mode, needed)
-        only = state.run.tools if state and state.run else ()
-        offered = tuple(each for each in specs if not only or each.name in only)
-        return (*offered, *self._toolbox.named_specs(only))
+        named = self._toolbox.named_specs(run.tools if run else ())
+        return tuple(each for each in (*specs, *named) if not run or run.allows(each.name))
 
 
 def price(model: Model, usage: Usage) -> float | None:
