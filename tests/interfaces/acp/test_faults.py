@@ -264,6 +264,24 @@ async def test_a_session_that_is_closed_answers_its_prompt(tmp_path: Path, folde
     assert not (folder / "b.txt").exists()
 
 
+@pytest.mark.promise("ACP-12")
+async def test_a_terminal_that_fails_is_released(tmp_path: Path, folder: Path) -> None:
+    model = script(tmp_path, {"calls": [call("run", command="echo shown")]}, {"text": "done"})
+
+    class Failing(Editor):
+        async def wait_for_terminal_exit(self, terminal_id: str, **_given: Any) -> Any:
+            raise RequestError.internal_error({"details": "no such terminal"})
+
+    editor = Failing()
+    can = schema.ClientCapabilities(terminal=True)
+    async with opened(folder, model, editor=editor, can=can) as open_:
+        assert await open_.prompt(await open_.new(), "show it") == "end_turn"
+        await editor.until(lambda: editor.released)
+        assert editor.released == list(editor.terminals)
+        (terminal,) = editor.terminals.values()
+        await terminal.process.communicate()
+
+
 @pytest.mark.promise("ACP-10")
 async def test_what_comes_with_a_slash_command_belongs_to_it(tmp_path: Path, folder: Path) -> None:
     model = script(tmp_path, {"text": "a first AGENTS.md"})
