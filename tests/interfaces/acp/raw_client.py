@@ -1,5 +1,6 @@
 """A client without the SDK, line by line: it can send anything, stop reading, and die at any point."""
 
+import io
 import json
 import select
 import subprocess
@@ -18,7 +19,7 @@ Found = Callable[[dict[str, Any]], bool]
 class RawClient:
     def __init__(self, process: "subprocess.Popen[bytes]", folder: Path) -> None:
         assert process.stdin
-        assert process.stdout
+        assert isinstance(process.stdout, io.BufferedReader)
         self.process = process
         self.folder = folder
         self.stdin = process.stdin
@@ -39,16 +40,15 @@ class RawClient:
     def until(self, found: Found) -> dict[str, Any]:
         """The first message of which it is true, seen before or not."""
         deadline = time.monotonic() + DEADLINE
-        for message in self.seen:
-            if found(message):
-                return message
+        if known := next(filter(found, self.seen), None):
+            return known
         while True:
             wait = deadline - time.monotonic()
             if not self.stdout.peek() and not select.select([self.stdout], [], [], max(0.0, wait))[0]:
                 raise AssertionError("the agent did not send it")
             line = self.stdout.readline()
             assert line, "the agent closed its output"
-            message = json.loads(line)
+            message: dict[str, Any] = json.loads(line)
             assert message["jsonrpc"] == "2.0"
             self.seen.append(message)
             if found(message):

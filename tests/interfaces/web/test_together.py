@@ -1,5 +1,7 @@
 """One session in three processes: an editor's agent, a terminal, and the server with a real browser."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -10,7 +12,7 @@ from tests.interfaces.web.site import Site, ready
 ENTER = "\r"
 
 
-def write(name: str) -> dict[str, object]:
+def write(name: str) -> dict[str, Any]:
     return {"calls": [{"name": "write", "arguments": {"path": name, "text": f"{name}\n"}}]}
 
 
@@ -19,7 +21,12 @@ def test_editor_terminal_and_browser_see_the_same_and_each_answers_for_the_other
     site: Site, page: Page
 ) -> None:
     """The editor's agent runs the turn; each question is asked in all three, and answered in another one."""
-    answers = [{"text": "Ready."}, write("page.txt"), write("terminal.txt"), write("editor.txt")]
+    answers: list[dict[str, Any]] = [
+        {"text": "Ready."},
+        write("page.txt"),
+        write("terminal.txt"),
+        write("editor.txt"),
+    ]
     model = site.script(*answers, {"text": "All three."}, {"text": "Heard in the editor."}, {"text": "Bye."})
     with raw_client(site.root, model) as editor:
         session = editor.new()
