@@ -164,8 +164,7 @@ async def test_secrets_of_sources_are_nowhere_but_with_their_servers(
         async with serving(oauth) as url:
             own(os.environ, "guarded", url=url, tools=unasked)
             settings = SETTINGS.format(local=NO_SERVER, url=server.url) + hooks
-            allowed = {"mode": "auto", "allow": ("cat", "tr", "rev")}
-            async with conversation(workspace, None, settings=settings, **allowed) as talk:
+            async with conversation(workspace, None, settings=settings, mode="auto") as talk:
                 assert (await sign_in(talk.app, "guarded", browser)).ok
                 await talk.say("use the sources")
                 approval = await talk.until(ApprovalAsked)  # of what is outside the workspace
