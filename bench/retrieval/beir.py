@@ -53,7 +53,9 @@ def rows(path: Path) -> Iterator[Row]:
 def relevant(folder: Path) -> dict[str, dict[str, int]]:
     """{query: {document: grade}} of the judgements of a collection, in BEIR's form or in TREC's."""
     files = [folder / "qrels" / name for name in ("test.tsv", "dev.tsv", "test.txt", "test.qrels")]
-    path = next((path for path in [*files, folder / "qrels.tsv", folder / "qrels.txt"] if path.is_file()), None)
+    path = next(
+        (path for path in [*files, folder / "qrels.tsv", folder / "qrels.txt"] if path.is_file()), None
+    )
     if path is None:
         raise SystemExit(f"There are no judgements: {files[0]} is missing.")
     found: dict[str, dict[str, int]] = defaultdict(dict)

@@ -8,14 +8,6 @@ from handrail.knowledge.words import TOKEN, content_words, stem, tokens
 from handrail.storage.knowledge.store import KnowledgeStore
 
 RRF = 60
-MEANING = 0.6
-"""The share of the cosine in the sum of scores; bm25 has the rest."""
-DEPTH = 1_000
-"""How many results of words and of vectors are fused."""
-SMALL_BASE = 10_000
-"""With so few paragraphs, every word of a query counts."""
-MOST_MATCHES = 8_000
-"""Beyond that, the rarest words count, as long as they occur in no more paragraphs than this together."""
 
 
 class Ranked(NamedTuple):
@@ -38,10 +30,10 @@ def fuse(lists: Iterable[Iterable[int]]) -> Ranked:
 def by_scores(words: Mapping[int, float], meaning: Mapping[int, float]) -> list[int]:
     """Best first by the sum of both scores, each as a share of its best: how far apart results are counts."""
     total: dict[int, float] = {}
-    for scores, weight in ((words, 1 - MEANING), (meaning, MEANING)):
+    for scores in (words, meaning):
         best = max(scores.values(), default=0.0)
         for number, score in scores.items() if best > 0 else ():
-            total[number] = total.get(number, 0.0) + weight * score / best
+            total[number] = total.get(number, 0.0) + score / best
     return sorted(total, key=lambda number: (-total[number], number))
 
 
