@@ -19,7 +19,11 @@ def collection(folder: Path, qrels: str, name: str = "test.tsv") -> Path:
         {"_id": "7", "title": None, "text": "Copper is dug from the hill."},
         {"_id": "8", "title": "", "text": ""},
     ]
-    queries = [{"_id": 1, "text": "inspected boats"}, {"_id": "q 2", "text": "copper"}, {"_id": "3", "text": "x"}]
+    queries = [
+        {"_id": 1, "text": "inspected boats"},
+        {"_id": "q 2", "text": "copper"},
+        {"_id": "3", "text": "x"},
+    ]
     (folder / "qrels").mkdir(parents=True)
     for file, lines in (("corpus.jsonl", rows), ("queries.jsonl", queries)):
         (folder / file).write_text("\ufeff" + "\n".join(map(json.dumps, lines)) + "\n\n", encoding="utf-8")

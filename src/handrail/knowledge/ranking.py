@@ -8,6 +8,12 @@ from handrail.knowledge.words import TOKEN, content_words, stem, tokens
 from handrail.storage.knowledge.store import KnowledgeStore
 
 RRF = 60
+DEPTH = 1_000
+"""How many results of words and of vectors are fused."""
+SMALL_BASE = 10_000
+"""With so few paragraphs, every word of a query counts."""
+MOST_MATCHES = 8_000
+"""Beyond that, the rarest words count, as long as they occur in no more paragraphs than this together."""
 
 
 class Ranked(NamedTuple):
