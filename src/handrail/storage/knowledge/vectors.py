@@ -222,13 +222,17 @@ def _nearest_bits(
     flat = distances.reshape(-1)[:slots]
     flat[~wanted] = DIMENSIONS + 1
     # A sample says about how far the nearest are; counting them all takes as long as comparing them.
-    for step in (SAMPLE, 1):
-        within = np.cumsum(np.bincount(flat[::step], minlength=DIMENSIONS + 2)[: DIMENSIONS + 1])
-        farthest = np.searchsorted(within, min(-(-count // step), int(within[-1])))
-        found = np.flatnonzero(flat <= min(int(farthest), DIMENSIONS))
-        if len(found) >= count:
-            break
-    return found
+    found = _within(flat, count, SAMPLE)
+    return found if len(found) >= count else _within(flat, count, 1)
+
+
+def _within(flat: "NDArray[np.uint16]", count: int, step: int) -> "NDArray[np.intp]":
+    """The slots up to a distance that holds so many; judged by every `step`-th of them."""
+    import numpy as np
+
+    within = np.cumsum(np.bincount(flat[::step], minlength=DIMENSIONS + 2)[: DIMENSIONS + 1])
+    farthest = np.searchsorted(within, min(-(-count // step), int(within[-1])))
+    return np.flatnonzero(flat <= min(int(farthest), DIMENSIONS))
 
 
 def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
