@@ -10,6 +10,7 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from handrail.app.builds.checklists import checklist_path, read_items, task_of
+from handrail.config.open_file import open_file
 from handrail.context.strategy import strategy_for
 from handrail.engine.host.turn_factory import price
 from handrail.engine.requests.model_requests import SideCall
@@ -214,7 +215,7 @@ def _is_text(app: "App", path: str) -> bool:
         place = app.workspace.resolve(path)
         if place.secret or place.in_state:
             return False
-        with open(app.workspace.root / path, "rb") as file:
+        with open_file(place.absolute, follow=False) as file:
             return b"\0" not in file.read(1024)
     except (PathProblem, OSError):
         return False
