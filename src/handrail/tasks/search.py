@@ -74,7 +74,7 @@ def folded_title(task: Task) -> str:
 
 
 def search(tasks: Iterable[Task], text: str) -> list[Task]:
-    """Tasks that have every word of the text, the best first: in the title, at the start of a word, open."""
+    """Tasks that have every word of the text, the best first: open, in the title, as a word, as its start."""
     words = _words(text)
     if not words:
         return []
@@ -83,7 +83,7 @@ def search(tasks: Iterable[Task], text: str) -> list[Task]:
         shown = _search_text(task.title, task.notes)
         if all(word in shown.title or word in shown.notes for word in words):
             in_title = sum(f" {word}" in shown.title for word in words) * 2
-            in_title += sum(word in shown.title for word in words)
+            in_title += sum((word in shown.title) + (word in shown.words) for word in words)
             found.append((task.completed, -in_title, -task.number, task))
     return [each[-1] for each in sorted(found, key=lambda each: each[:-1])]
 
