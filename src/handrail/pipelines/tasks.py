@@ -47,7 +47,7 @@ from handrail.tasks.describe import (
 from handrail.tasks.scope import asks_only, asks_something, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
 from handrail.tasks.task_list import target_digest
-from handrail.tasks.wording import Wording, by_occurrence, grounded, read_wording, understood
+from handrail.tasks.wording import by_occurrence, corrected_wording, grounded, understood
 
 LOOK, PROPOSE, PROPOSE_ONE, CHECK = "look", "propose", "propose_one", "check"
 SUMMARISE, OFFER, DECIDE, APPLY = "summarise", "offer", "decide", "apply"
@@ -183,22 +183,9 @@ async def look(work: StepContext) -> Output:
 
 def _understood(work: StepContext, where: TaskFilter | None) -> dict[str, Any] | None:
     """The operation that the words alone say."""
-    known = work.tasks.load().tasks
-    if (read := _wording(work)) is None:
-        return None
+    read = corrected_wording(work.question, work.feedback, work.tasks.clock)
     picked = [task.id for task in work.tasks.find(where)] if where else []
-    return understood(read, known, work.tasks.clock, picked)
-
-
-def _wording(work: StepContext) -> Wording | None:
-    """What the message says, as the user has corrected it: "make it friday"."""
-    read = read_wording(work.question, work.tasks.clock)
-    for said in work.feedback:
-        other = read_wording(said, work.tasks.clock)
-        if not (read and other and other.fields and other.op in ("", "update")):
-            return None
-        read = read._replace(fields={**read.fields, **other.fields})
-    return read
+    return understood(read, work.tasks.load().tasks, work.tasks.clock, picked) if read else None
 
 
 def is_understood(output: Output, _outputs: Outputs) -> Verdict:
@@ -260,7 +247,7 @@ def _single(work: StepContext, shown: Sequence[str]) -> Output:
     said: Output = work.outputs.get(PROPOSE_ONE, {})
     if not said:
         return {"operations": []}
-    read = _wording(work)
+    read = corrected_wording(work.question, work.feedback, work.tasks.clock)
     operation = grounded(said, " ".join([work.question, *work.feedback]), read)
     if not (shown or (read and read.is_clear)):  # there is no task that it could change
         operation["op"] = "create"

@@ -5,7 +5,7 @@ can, and only what is left goes to such a model.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -162,6 +162,17 @@ def read_wording(message: str, clock: Clock) -> Wording | None:
             fields["priority"] = next(filter(None, wanted.groups()))
             rest, scope = PRIORITY.sub(" ", rest), PRIORITY.sub(" ", scope)
     return Wording(op, bool(CLEAR.search(rest)), fields, " ".join(rest.split()), scope)
+
+
+def corrected_wording(message: str, corrections: Sequence[str], clock: Clock) -> Wording | None:
+    """The same with what the user said to the proposal: "make it friday"."""
+    read = read_wording(message, clock)
+    for said in corrections:
+        other = read_wording(said, clock)
+        if not (read and other and other.fields and other.op in ("", "update")):
+            return None
+        read = read._replace(fields={**read.fields, **other.fields})
+    return read
 
 
 def _cut(
