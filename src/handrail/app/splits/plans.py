@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import anyio
 from anyio.to_thread import run_sync
 from msgspec import DecodeError, ValidationError, convert
 from msgspec.json import decode
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from handrail.app.app import App
 
 BYTES_PER_TOKEN = 3.5
+HOLD_TRIES, HOLD_SECONDS = 10, 0.02
 MAX_TITLE, MAX_PROBLEMS, ANSWERS_LOOKED_AT = 70, 4, 200
 PATHS = re.compile(r"@?([\w./-]+\.\w{1,8})")
 
@@ -133,10 +135,10 @@ def keep_plan(app: "App", plan: SplitPlan, source: PlanSource = "file") -> str:
     return split.session.id
 
 
-def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
+async def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
     """Put an edited plan in place of one that was not started."""
     check_plan(plan)
-    split = held_split(app, session_id)
+    split = await held_split(app, session_id)
     try:
         if split.state.started:
             raise UsageProblem(
@@ -148,17 +150,26 @@ def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
         split.session.release()
 
 
-def held_split(app: "App", session_id: str) -> SplitSession:
+async def held_split(app: "App", session_id: str) -> SplitSession:
     """The split of the session, held by this process; raises UsageProblem where another one has it."""
     known_split(app, session_id)
     app.detach(session_id)
     session = Session(app.log, session_id).load()
-    if not session.try_hold():
+    if not await try_hold(session):
         raise UsageProblem(
             f"Another Handrail works on {session_id}. Wait for it, or stop it with `handrail splits pause"
             f" {session_id}`."
         )
     return open_split(session)
+
+
+async def try_hold(session: Session) -> bool:
+    """Whether this process holds the session now. Who only looks whether it is held has it for a moment."""
+    for _ in range(HOLD_TRIES):
+        if session.try_hold():
+            return True
+        await anyio.sleep(HOLD_SECONDS)
+    return False
 
 
 def known_split(app: "App", session_id: str) -> SplitSession:
