@@ -33,8 +33,9 @@ from tests.app.splits.splitting import (
     subtask,
 )
 from tests.engine.commits import Commits
-from tests.engine.conversation import conversation
+from tests.engine.conversation import call, conversation, script_file
 from tests.pipelines.build.builds import COPIES
+from tests.verification.projects import write
 
 pytestmark = [pytest.mark.anyio]
 SIXTY = [
@@ -401,3 +402,35 @@ async def test_items_of_a_checklist_run_by_phases_and_are_ticked_with_their_file
     async with conversation(root, script, settings=CHECKS) as talk:
         with pytest.raises(UsageProblem, match="names no file"):
             plan_checklist(talk.app, "vague.md", SplitOptions())
+
+
+@pytest.mark.promise("SPLIT-13")
+async def test_subtask_that_needs_a_tree_works_in_a_copy_and_changes_only_what_it_may(tmp_path: Path) -> None:
+    root = project(tmp_path / "work", 2)
+    write(root, {"lib/old.py": "OLD = 1\n"})
+    before = contents(root)
+    seen: list[dict[str, bytes]] = []
+    script = [
+        {"when": "Do good.", **call("write", path="lib/new.py", text="NEW = 1\n")},
+        {"when": "Do bad.", **call("write", path="evil.py", text="BAD = 1\n")},
+        {"text": "It is done."},
+        {"text": "It is done."},
+    ]
+    model = script_file(tmp_path, script)
+    good = subtask("good", writes=("lib/",), needs="tree")
+    bad = subtask("bad", "m01.py", needs="tree")
+    async with conversation(root, None, model=model, settings=CHECKS) as talk:
+        session_id = keep_plan(talk.app, plan_of(good, bad, tries=1))
+        report = await run_split(talk.app, session_id, saw=lambda _: seen.append(contents(root)))
+        rows = {row.id: row for row in report.subtasks}
+        assert (rows["good"].status, rows["good"].files) == ("done", ("lib/new.py",)), rows["good"].detail
+        assert rows["bad"].status == "failed"
+        assert "evil.py, which this subtask may not write" in rows["bad"].detail
+        assert report.tokens > 0
+        assert all(each == before for each in seen)
+        await tell_split(talk.app, session_id, SplitCommand("cancel", ("bad",)))
+        report = await resumed(talk.app, session_id)
+        if not COPIES:
+            report = await resumed(talk.app, session_id, "accept")
+        assert report.status == "complete", report.detail
+    assert contents(root) == before | {"lib/new.py": b"NEW = 1\n"}

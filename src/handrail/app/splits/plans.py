@@ -193,7 +193,10 @@ def start_plan(app: "App", split: SplitSession) -> None:
     plan = plan_of(split.state)
     base: dict[str, str] = {}
     blobs: list[bytes] = []
-    for path in dict.fromkeys(path for each in plan.subtasks for path in (*each.files, *each.writes)):
+    named = dict.fromkeys(path for each in plan.subtasks for path in (*each.files, *each.writes))
+    trees = [path for each in plan.subtasks if each.needs == "tree" for path in each.writes]
+    inside = [path for path in file_sizes(app, ()) if any(_is_below(path, each) for each in trees)]
+    for path in (*named, *(path for path in inside if path not in named)):
         place = app.workspace.resolve(path)
         if not place.inside or place.secret or place.in_state or place.in_git:
             raise PathProblem(
@@ -209,6 +212,10 @@ def start_plan(app: "App", split: SplitSession) -> None:
     split.session.append(SplitStarted(base), blobs=blobs)
 
 
+def _is_below(path: str, folder: str) -> bool:
+    return folder.endswith("/") and path.startswith(folder)
+
+
 def file_sizes(app: "App", patterns: Sequence[str]) -> dict[str, int]:
     """Tokens of the text files that match, by path; of all where there is no pattern."""
     index = snapshot(app.workspace.root)
@@ -216,6 +223,7 @@ def file_sizes(app: "App", patterns: Sequence[str]) -> dict[str, int]:
         path: max(1, round(found.size / BYTES_PER_TOKEN))
         for path, found in sorted(index.files.items())
         if found.size <= MAX_FILE_BYTES
+        and (found.size or not patterns)  # in an empty file there is nothing to do
         and (not patterns or any(covers(each, path) for each in patterns))
         and _is_text(app, path)
     }

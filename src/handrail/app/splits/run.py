@@ -154,6 +154,10 @@ def _perform(app: "App", conductor: Conductor) -> Perform:
     )
 
     async def perform(job: Job) -> JobResult:
-        return await by_model.perform(job)
+        if job.subtask.needs == "files":
+            return await by_model.perform(job)
+        from handrail.app.splits.tree import perform_in_tree
+
+        return await perform_in_tree(app, job, conductor.usd_left(job))
 
     return perform
