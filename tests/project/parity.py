@@ -210,10 +210,10 @@ ROWS = (
     Row(
         "Split a request into subtasks",
         ("split", "splits"),
-        http=("/splits",),
-        page="Splits",
+        ("split",),
+        ("/splits",),
+        "Splits",
         why_not={
-            "conversation": IN_SHELL,
             "acp": EDITOR_PLACE,
             "mcp": NO_TURNS,
         },
