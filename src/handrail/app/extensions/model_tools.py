@@ -81,7 +81,8 @@ def build_toolbox(app: "App", sandbox: Sandbox, intents: IntentFile, environ: Ma
         found = list[tuple[str, str]]()
         for slug in app.agents.names():
             with suppress(ConfigProblem, UsageProblem):  # `handrail agents` tells of those
-                if app.agents.pipeline(slug) and (each := app.agents.find(slug)):
+                each = app.agents.find(slug)
+                if each and each.where != "built in" and app.agents.pipeline(slug):
                     found.append((slug, app.agents.load(each).definition.description))
         return found
 

@@ -40,7 +40,7 @@ STATUSES = {
     "escalated": 6,
     "cancelled": 130,
 }
-SILENT_EVENTS = (events.SessionStarted, events.TurnStarted, events.RunStarted, events.RequestStarted)
+SILENT_EVENTS = (events.SessionStarted, events.TurnStarted, events.RequestStarted)
 """Events before the first request that show nothing, so that the code that shows events is not imported."""
 STOP_SECONDS = 10.0
 """How long a stop may take before the program exits anyway; the log then says "interrupted"."""
