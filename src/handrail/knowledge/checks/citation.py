@@ -100,6 +100,9 @@ def check_claim(claim: str, text: str) -> CitationCheck:
             covered=covered,
             missing=tuple(names),
         )
+    if denied := sorted(said.denied - known):
+        problem = f"The source does not speak of {denied[0]!r}, which the claim denies."
+        return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
     if covered < MIN_COVERAGE:
         problem = f"The source has only {covered:.0%} of the claim's words."
         return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
