@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from handrail.knowledge.checks.citation import MIN_COVERAGE, check_claim, find_quote
+from handrail.knowledge.checks.citation import check_claim, find_quote
 from handrail.knowledge.checks.statements import coverage, read_statement
 from handrail.knowledge.words import Span, sentences, stems
 from handrail.protocol.values import Value
@@ -23,6 +23,8 @@ MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|[-*+•]\s+|\d+[.)]\s+|>\s*)", re.MULTILI
 MOST_LABELS = 3
 """Of one sentence."""
 MOST_SENTENCES = 200
+MIN_SAID = 0.7
+"""Of the words of a sentence, so many are in one passage. What is added to a true sentence gets no label."""
 
 
 class Source(Value):
@@ -148,14 +150,14 @@ def support(
     sentence: str, labels: frozenset[str], evidence: Sequence[Passage], sources: Sequence[Source]
 ) -> Sentence:
     """The sentence with the passages that support it; those of the model's labels and quotes first."""
-    found = [each for each in evidence if check_claim(sentence, each.quote).ok]
+    found = [each for each in evidence if _says(each.quote, sentence)]
     found.sort(key=lambda each: each.label not in labels)
     for source in sources:
         if source.label in labels and all(each.label != source.label for each in found):
             found += _best_passage(sentence, source)
     if not found:
         found = [each for source in sources for each in _best_passage(sentence, source)]
-        found.sort(key=lambda each: -check_claim(sentence, each.quote).covered)
+        found.sort(key=lambda each: -_says(each.quote, sentence))
         found = found[:1]
     once = tuple({each.label: each for each in reversed(found)}.values())[::-1][:MOST_LABELS]
     if once:
@@ -163,18 +165,24 @@ def support(
     return Sentence(sentence, problem=_why_unsupported(sentence, labels, sources))
 
 
+def _says(quote: str, sentence: str) -> float:
+    """Which part of a sentence's words a quote has; 0 where it does not say the same."""
+    check = check_claim(sentence, quote)
+    return check.covered if check.ok and check.covered >= MIN_SAID else 0.0
+
+
 def _best_passage(sentence: str, source: Source) -> list[Passage]:
     """The sentence of a source, or two that follow one another, that supports a sentence best; or none."""
-    if coverage(read_statement(sentence), _stems(source.text)) < MIN_COVERAGE:
+    if coverage(read_statement(sentence), _stems(source.text)) < MIN_SAID:
         return []  # most sources are about something else
     spans = list(sentences(source.text))
     best: tuple[float, Span] | None = None
     for length in (1, 2):
         for first, last in zip(spans, spans[length - 1 :], strict=False):
             quote = source.text[first.start : last.end]
-            check = check_claim(sentence, quote)
-            if check.ok and (best is None or check.covered > best[0]):
-                best = (check.covered, Span(quote, first.start))
+            covered = _says(quote, sentence)
+            if covered > (best[0] if best else 0.0):
+                best = (covered, Span(quote, first.start))
         if best:
             break
     return [_passage(source, best[1])] if best else []
