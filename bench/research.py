@@ -81,7 +81,7 @@ async def run(folder: Path, asked: list[Asked], depth: str, model: str) -> None:
             lost += sum(not claim["sources"] for claim in said)
             hit = bool(each.quote) and any(each.quote in quote or quote in each.quote for quote in quotes)
             right += hit
-            refused += not each.quote and not said
+            refused += not each.quote and not said and result.reason in ("answered", "failed") and result.tokens > 0
             outcome = "refused" if not said else "answered by the right sentence" if hit else "another sentence"
             outcome += "" if result.answer.get("verified", True) or not said else ", not verified"
             outcome += "" if result.reason == "answered" else f" ({result.reason}: {result.detail[:80]})"
@@ -108,7 +108,7 @@ async def ask(app: App, workspace: Path, question: str, depth: str) -> Result:
     session = app.new_session()
     seen, began = 0, time.monotonic()
     tokens, usd, text = 0, 0.0, f"@research {depth}: {question}"
-    shutil.rmtree(workspace / "research", ignore_errors=True)
+    shutil.rmtree(workspace / "reports", ignore_errors=True)
     while True:
         await app.send(session, SendMessage(text=text))
         with anyio.fail_after(DEADLINE):
@@ -124,7 +124,7 @@ async def ask(app: App, workspace: Path, question: str, depth: str) -> Result:
         if ended.reason != "waiting":
             break
         text = "1"
-    found = next((workspace / "research").glob("*/answer.json"), None)
+    found = next((workspace / "reports").glob("*/answer.json"), None)
     answer = json.loads(found.read_text()) if found else {}
     cost = usd if ended.cost_usd is not None else None
     return Result(answer, ended.reason, time.monotonic() - began, tokens, cost, ended.detail)

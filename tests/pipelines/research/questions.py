@@ -1,8 +1,12 @@
 """A small collection, and what a scripted model says to each stage of a research run."""
 
+import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +35,45 @@ async def collection(workspace: Path, *names: str) -> Path:
     folder.mkdir(parents=True)
     for name in names or ("ferry-rules.md",):
         shutil.copy(EXAMPLES / "knowledge" / name, folder)
+    await add_documents(workspace)
+    return workspace
+
+
+async def add_documents(workspace: Path) -> None:
+    """Bring the knowledge base up to date with the workspace's documents."""
     base = open_base(workspace, os.environ, "workspace")
     try:
         with base.writing():
-            await add(base, [str(folder)])
+            await add(base, [str(workspace / "docs")])
     finally:
         base.close()
-    return workspace
+
+
+@contextmanager
+def web_search(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """The address of a web search that always finds these."""
+
+    class Found(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            data = json.dumps({"results": rows}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_given: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Found)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def answers(*drafts: Mapping[str, Any]) -> Sequence[Any]:

@@ -15,7 +15,7 @@ from handrail.pipelines.research.verify import labelled_of
 from handrail.pipelines.steps import NOT_SEEN_REASONS, escape_markdown
 from handrail.protocol.values import Value, to_dict
 
-FOLDER = "research"
+FOLDER = "reports"
 MAX_SLUG, MAX_QUESTION = 48, 300
 KEPT_BYTES, KEPT_CLAIMS = 48_000, 20
 NO_ANSWER = "The documents do not answer this."
