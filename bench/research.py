@@ -1,4 +1,4 @@
-"""`python -m bench.research`: the research agent on the example collection, with a model of yours or the embedded one."""
+"""`python -m bench.research`: the research agent on the example collection, with any model."""
 
 import argparse
 import json
@@ -16,7 +16,6 @@ from handrail.app.app import App, Options, open_app
 from handrail.app.extensions.knowledge import add, opened_base
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import Recorded, TurnFinished
-from handrail.protocol.values import Usage
 
 ROOT = Path(__file__).parent.parent
 COLLECTION = ROOT / "examples" / "knowledge"
@@ -81,8 +80,12 @@ async def run(folder: Path, asked: list[Asked], depth: str, model: str) -> None:
             lost += sum(not claim["sources"] for claim in said)
             hit = bool(each.quote) and any(each.quote in quote or quote in each.quote for quote in quotes)
             right += hit
-            refused += not each.quote and not said and result.reason in ("answered", "failed") and result.tokens > 0
-            outcome = "refused" if not said else "answered by the right sentence" if hit else "another sentence"
+            refused += (
+                not each.quote and not said and result.reason in ("answered", "failed") and result.tokens > 0
+            )
+            outcome = (
+                "refused" if not said else "answered by the right sentence" if hit else "another sentence"
+            )
             outcome += "" if result.answer.get("verified", True) or not said else ", not verified"
             outcome += "" if result.reason == "answered" else f" ({result.reason}: {result.detail[:80]})"
             print(
@@ -95,8 +98,8 @@ async def run(folder: Path, asked: list[Asked], depth: str, model: str) -> None:
     costs = [result.usd for result in results]
     known = [cost for cost in costs if cost is not None]
     print(
-        f"\n{right} of {wanted} answered by the right sentence; {refused} of {len(asked) - wanted} without an "
-        f"answer refused\n{claims} claims delivered, {lost} without a quote that is in a document\n"
+        f"\n{right} of {wanted} answered by the right sentence; {refused} of {len(asked) - wanted} without "
+        f"an answer refused\n{claims} claims delivered, {lost} without a quote that is in a document\n"
         f"{statistics.median(result.seconds for result in results):.0f} s a question (median), "
         f"{sum(result.tokens for result in results) // len(results):,} tokens, "
         f"{f'${sum(known):.4f} in all' if len(known) == len(costs) else 'price not known'}"
@@ -108,8 +111,9 @@ async def ask(app: App, workspace: Path, question: str, depth: str) -> Result:
     session = app.new_session()
     seen, began = 0, time.monotonic()
     tokens, usd, text = 0, 0.0, f"@research {depth}: {question}"
+    ended: TurnFinished | None = None
     shutil.rmtree(workspace / "reports", ignore_errors=True)
-    while True:
+    while ended is None or ended.reason == "waiting":
         await app.send(session, SendMessage(text=text))
         with anyio.fail_after(DEADLINE):
             async for item in app.follow(session, seen):
@@ -117,13 +121,10 @@ async def ask(app: App, workspace: Path, question: str, depth: str) -> Result:
                     seen = item.seq
                     if isinstance(item.event, TurnFinished):
                         ended = item.event
+                        tokens += ended.usage.input_tokens + ended.usage.output_tokens
+                        usd += ended.cost_usd or 0.0
+                        text = "1"
                         break
-        used: Usage = ended.usage
-        tokens += used.input_tokens + used.output_tokens
-        usd += ended.cost_usd or 0.0
-        if ended.reason != "waiting":
-            break
-        text = "1"
     found = next((workspace / "reports").glob("*/answer.json"), None)
     answer = json.loads(found.read_text()) if found else {}
     cost = usd if ended.cost_usd is not None else None

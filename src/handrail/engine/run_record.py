@@ -220,9 +220,8 @@ def stage_input(stage: Stage, run: RunState, outputs: Outputs, share: int) -> li
 def _taken(name: str, outputs: Outputs) -> str:
     """An output as JSON, or one field of it; a field that is a text stays as it is."""
     stage, _, field = name.partition(".")
-    value = outputs.get(stage)
-    if field and value is not None:
-        value = value.get(field)
+    output = outputs.get(stage, {})
+    value = output.get(field) if field else output
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
 
 

@@ -201,11 +201,7 @@ def _check_taken_fields(at: int, agent: AgentFile, problems: DefinitionProblems)
     }
     for each in agent.stages[at].takes:
         stage, _, field = each.partition(".")
-        if (
-            field
-            and stage in outputs
-            and (problem := _follow_path(outputs[stage], [field], stage).problem)
-        ):
+        if field and stage in outputs and (problem := _follow_path(outputs[stage], [field], stage).problem):
             problems.add(("stages", at, "takes"), problem)
 
 

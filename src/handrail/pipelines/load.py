@@ -134,7 +134,7 @@ class AgentFolders:
         return agent.pipeline
 
     def find(self, slug: str) -> "FoundAgent | None":
-        """The folder of an agent: the user's own, else the workspace's, else the one that comes with Handrail."""
+        """The folder of an agent: the user's own, else the workspace's, else a built-in one."""
         from handrail.pipelines.agent_folder import FoundAgent, is_agent, slug_problem
 
         if slug_problem(slug):

@@ -23,7 +23,7 @@ NEGATED = re.compile(r"\b(is|are|was|were|may|must|can|shall|will)\b(?! not)")
 
 def example_sources() -> list[Source]:
     """All paragraphs of the example collection."""
-    found = []
+    found: list[Source] = []
     for path in sorted((EXAMPLES / "knowledge").glob("*.md")):
         parsed = parse_markdown(path.read_text(encoding="utf-8"))
         made = cut(parsed, name=path.name, source=path.name, tier="standard", sha256="", size=0)
@@ -125,7 +125,10 @@ def test_no_mutated_answer_gets_a_label_that_its_source_does_not_support() -> No
             assert not re.search(r"\[[SWP]\d", sentence.text)
         if mutation is alter_quote:
             assert len(found.bad_quotes) == len(draft["evidence"])
-            assert judge(found, sources).scores.citations < judge(label_draft(*true_draft(chance)), sources).scores.citations
+            assert (
+                judge(found, sources).scores.citations
+                < judge(label_draft(*true_draft(chance)), sources).scores.citations
+            )
         if mutation is negate:
             assert not any(labels.values()), draft
         else:  # the sentences are still true: code finds the labels again, and no others

@@ -54,21 +54,31 @@ def answer(workspace: Path, folder: str = FOLDER) -> dict[str, Any]:
 
 @pytest.mark.promise("RESEARCH-1")
 async def test_every_sentence_of_a_report_has_its_quote_and_place(tmp_path: Path) -> None:
-    """Catches: a label of the model's that stays though it names no source, a missing one that is not put in."""
+    """Catches: a label that stays though it names no source, a missing one that is not put in."""
     await collection(tmp_path)
     async with conversation(tmp_path, answers(), mode="edit") as talk:
         report = await research(talk)
         started = talk.all(RunStarted)[0]
         assert started.budget == "400,000 tokens and $10.00"
         menu = talk.all(RunPaused)[0].text
-        assert menu.index("This is what I would look up.") < menu.index(QUESTIONS[0]) < menu.index("1. Look it up")
+        assert (
+            menu.index("This is what I would look up.")
+            < menu.index(QUESTIONS[0])
+            < menu.index("1. Look it up")
+        )
         assert [event.stage for event in talk.all(StageCompleted)] == [
             *("analyse", "search_web", "retrieve", "synthesise", "verify", "output")
         ]
     assert "A ferry carries at most nineteen passengers [S1]. Night crossings cost double [S1]." in report
     assert "Night crossings need a pilot with a green lantern [S1]." in report
     assert "S9" not in report
-    order = ["A ferry carries", "## Pilots", "## Evidence", f'- [S1] "{NIGHT}" (line 7)', "The web is not searched"]
+    order = [
+        "A ferry carries",
+        "## Pilots",
+        "## Evidence",
+        f'- [S1] "{NIGHT}" (line 7)',
+        "The web is not searched",
+    ]
     assert sorted(order, key=report.index) == order
     assert "- [S1] [ferry-rules.md: Ferry rules, line 3](<docs/ferry-rules.md#L3>)" in report
     written = (tmp_path / FOLDER / "report.md").read_text()
@@ -83,7 +93,9 @@ async def test_every_sentence_of_a_report_has_its_quote_and_place(tmp_path: Path
 async def test_what_no_source_says_is_written_again_and_then_left_out(tmp_path: Path) -> None:
     """Catches: a false sentence delivered among the true ones, an unverified report that does not say so."""
     await collection(tmp_path)
-    half = GOOD | {"answer": f"{GOOD['answer']} Goats pay thrice. Horses swim behind it. Dogs row. Hens steer."}
+    half = GOOD | {
+        "answer": f"{GOOD['answer']} Goats pay thrice. Horses swim behind it. Dogs row. Hens steer."
+    }
     async with conversation(tmp_path, answers(BAD, half), mode="edit") as talk:
         report = await research(talk, f"@research {QUESTION}")
         (flaw,) = talk.all(GateFailed)
@@ -92,7 +104,9 @@ async def test_what_no_source_says_is_written_again_and_then_left_out(tmp_path: 
         assert "word for word" in again
     data = answer(tmp_path)
     assert not data["verified"]
-    assert report.index("**Not verified.**") < report.index("A ferry carries at most nineteen passengers [S1].")
+    assert report.index("**Not verified.**") < report.index(
+        "A ferry carries at most nineteen passengers [S1]."
+    )
     left = report[report.index("## Left out: no source says this") :]
     assert "Goats pay thrice" in left
     assert "Goats pay thrice" not in report.removesuffix(left)
@@ -143,9 +157,15 @@ async def test_a_follow_up_reuses_the_earlier_answer_and_looks_up_only_what_is_n
 
 
 async def test_the_web_refines_the_questions_and_can_be_quoted(tmp_path: Path) -> None:
-    """Catches: a depth that searches the web without being allowed to, questions that the web does not change."""
+    """Catches: a web search that nobody was asked about, and a plan that it does not change."""
     await collection(tmp_path)
-    rows = [{"url": "https://example.com/goats", "title": "Goats", "content": "A goat counts as half a passenger."}]
+    rows = [
+        {
+            "url": "https://example.com/goats",
+            "title": "Goats",
+            "content": "A goat counts as half a passenger.",
+        }
+    ]
     draft = GOOD | {"answer": "A goat counts as half a passenger."}
     with web_search(rows) as url:
         settings = f'[knowledge]\nweb_search = "{url}?q={{query}}"\n'

@@ -95,7 +95,9 @@ class Statement(NamedTuple):
 def read_statement(text: str) -> Statement:
     denied = denials(text)
     twice = frozenset(each for each, times in denied.items() if times and times % 2 == 0)
-    return Statement(text, tuple(tokens(text)), tuple(stems(text)), numbers_in(text), frozenset(denied), twice)
+    return Statement(
+        text, tuple(tokens(text)), tuple(stems(text)), numbers_in(text), frozenset(denied), twice
+    )
 
 
 def statements_of(text: str) -> list[tuple[Span, Statement]]:

@@ -1,7 +1,7 @@
 """Which sentences of a draft the sources support, by code: only those get a label.
 
-A sentence gets the label of a source if a passage of that source, whole sentences word for word, says the same
-(`check_claim`). The model's own labels and quotes only say where to look first: a label that is wrong is
+A sentence gets the label of a source if a passage of that source, whole sentences word for word, says the
+same (`check_claim`). The model's own labels and quotes only say where to look first: a label that is wrong is
 dropped, a missing one is put in, and none is there twice.
 """
 
@@ -28,7 +28,7 @@ MIN_SAID = 0.7
 
 
 class Source(Value):
-    """A text that can be quoted, under its label: S a paragraph, W a web page, P an earlier answer's quote."""
+    """A text to quote from, under its label: S a paragraph, W a web page, P a quote of an earlier answer."""
 
     label: str
     text: str
@@ -88,10 +88,9 @@ class _Given(NamedTuple):
 def label_draft(draft: Mapping[str, Any], sources: Sequence[Source]) -> Labelled:
     """Check every sentence and quote of a draft against the sources."""
     evidence, bad = _check_quotes(draft, sources)
+    written = [each for each in draft.get("sections") or () if isinstance(each, Mapping)]
     parts = [("", draft.get("answer", ""))]
-    for each in draft.get("sections") or ():
-        if isinstance(each, Mapping):
-            parts.append((str(each.get("title", "")), each.get("text", "")))
+    parts += [(str(each.get("title", "")), each.get("text", "")) for each in written]
     sections, seen, left = [], set[str](), MOST_SENTENCES
     for title, text in parts:
         given = [each for each in _sentences(str(text)) if each.sentence.casefold() not in seen][:left]
@@ -103,9 +102,7 @@ def label_draft(draft: Mapping[str, Any], sources: Sequence[Source]) -> Labelled
     return Labelled(tuple(sections), tuple(bad), len(evidence) + len(bad))
 
 
-def _check_quotes(
-    draft: Mapping[str, Any], sources: Sequence[Source]
-) -> tuple[list[Passage], list[str]]:
+def _check_quotes(draft: Mapping[str, Any], sources: Sequence[Source]) -> tuple[list[Passage], list[str]]:
     """The passages that the model's quotes stand in, and the quotes that are in no source."""
     evidence, bad = list[Passage](), list[str]()
     for each in draft.get("evidence") or ():
@@ -198,5 +195,9 @@ def _why_unsupported(sentence: str, labels: frozenset[str], sources: Sequence[So
     checks = [check_claim(sentence, each.text) for each in named]
     failed = [check for check in checks if not check.ok]
     if not failed:
-        return "No sentence of a source says this; its words are in several places." if checks else "There is no source."
+        return (
+            "No sentence of a source says this; its words are in several places."
+            if checks
+            else "There is no source."
+        )
     return max(failed, key=lambda check: check.covered).problem

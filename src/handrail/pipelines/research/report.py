@@ -9,7 +9,7 @@ from handrail.engine.pipeline import Change, Output, StepContext
 from handrail.pipelines.agent_file import AnyOutput, look_up
 from handrail.pipelines.call_results import call_refusal
 from handrail.pipelines.research.depth import read_question
-from handrail.pipelines.research.labels import Labelled, Section, Sentence, Source
+from handrail.pipelines.research.labels import Section, Source
 from handrail.pipelines.research.retrieve import FoundSources, WebResults, sources_of
 from handrail.pipelines.research.verify import labelled_of
 from handrail.pipelines.steps import NOT_SEEN_REASONS, escape_markdown
@@ -168,7 +168,9 @@ async def _write(texts: dict[str, str], work: StepContext) -> str:
     changes = [Change("write", {"path": path, "text": text}) for path, text in texts.items()]
     ends = await work.change_together(changes)
     refusals = [call_refusal(end) for end in ends]
-    if any(each.reason in NOT_SEEN_REASONS for each in refusals):  # a file is only replaced by who has read it
+    if any(
+        each.reason in NOT_SEEN_REASONS for each in refusals
+    ):  # a file is only replaced by who has read it
         for path in texts:
             await work.call("read", {"path": path})
         ends = await work.change_together(changes)

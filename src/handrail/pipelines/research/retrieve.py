@@ -22,7 +22,7 @@ from handrail.protocol.errors import GiveUp
 from handrail.protocol.values import Value, to_dict
 from handrail.tools.tool import strip_control_codes
 
-MAX_WEB, FEW = 5, 2
+MAX_WEB, FEW, MAX_AGAIN = 5, 2, 500
 MAX_HOPS, HOPS_FROM = 10, 5
 SAME_QUESTION = 0.8
 """Of a question's words, so many are in an earlier answer that already answers it."""
@@ -92,10 +92,11 @@ async def retrieve(options: RetrieveOptions, work: StepContext) -> Output:
     sources = _numbered("P", earlier) + _numbered("W", map(_web_source, web))
     root = Path(work.workspace.root)
     sources += _numbered("S", (_paragraph_source(row, root) for row in best.values()))
-    shown, left_out = _fitting(sources, depth, work.input_room)
+    again = f"The question again: {asked.question[:MAX_AGAIN]}"
+    shown, left_out = _fitting(sources, depth, work.input_room - len(again))
     return {
         "sources": [to_dict(each) for each in shown],
-        "context": "\n\n".join([INTRO, *map(_as_shown, shown)]) if shown else "",
+        "context": "\n\n".join([INTRO, *map(_as_shown, shown), again]) if shown else "",
         "searched": sought,
         "reused": reused,
         "missing": missing,
