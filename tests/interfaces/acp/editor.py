@@ -44,6 +44,7 @@ class Editor:
         self.reads: list[Path] = []
         self.writes: list[Path] = []
         self.terminals: dict[str, Terminal] = {}
+        self.released: list[str] = []
         self.changed = anyio.Event()
         self.agent: acp.Agent
 
@@ -110,7 +111,9 @@ class Editor:
     async def terminal_output(self, **_given: Any) -> Any:
         raise RequestError.method_not_found("terminal/output")
 
-    async def release_terminal(self, **_given: Any) -> schema.ReleaseTerminalResponse:
+    async def release_terminal(self, terminal_id: str, **_given: Any) -> schema.ReleaseTerminalResponse:
+        self.released.append(terminal_id)
+        self._notify()
         return schema.ReleaseTerminalResponse()
 
     async def wait_for_terminal_exit(

@@ -93,6 +93,7 @@ async def test_the_npm_client_drives_a_session_and_loads_it_again(
     assert edit["content"][0]["new_text"] == "one\n2\nthree, not saved\n"
     assert [each["status"] for each in (read, edit, refused)] == ["completed", "completed", "failed"]
     again = await drive(client, folder, model, load=saw["sessionId"])
+    assert [each["sessionId"] for each in again["listed"]] == [saw["sessionId"]]
     mine, *replayed = updates(again)
     assert mine["text"] == "count"
     assert replayed == updates(saw)

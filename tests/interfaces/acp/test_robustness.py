@@ -5,8 +5,6 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,13 @@ import pytest
 from acp.helpers import embedded_text_resource, image_block, resource_block, resource_link_block
 
 from tests.interfaces.acp.editor import DEADLINE, Editor, allow, files, opened, shown
+from tests.interfaces.acp.raw_client import INITIALIZE, raw_client
 from tests.interfaces.acp.test_session import call
-from tests.interfaces.cli.program import command, environment, run, script
+from tests.interfaces.cli.program import run, script
 from tests.interfaces.http.serving import serving
 from tests.pictures import png
 
 pytestmark = pytest.mark.anyio
-INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 
 
 @pytest.fixture
@@ -30,23 +28,6 @@ def folder(tmp_path: Path) -> Path:
     made.mkdir()
     (made / "a.txt").write_text("one\n")
     return made
-
-
-@contextmanager
-def raw(folder: Path, model: str, *options: str) -> Iterator["subprocess.Popen[bytes]"]:
-    process = subprocess.Popen(
-        command("acp", "--model", model, *options),
-        cwd=folder,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def said(process: "subprocess.Popen[bytes]", *lines: bytes) -> list[dict[str, Any]]:
@@ -80,9 +61,9 @@ def test_garbage_is_answered_with_an_error_and_the_next_message_works(tmp_path: 
             "params": {"cwd": "not/absolute", "mcpServers": []},
         },
     ]
-    with raw(folder, model) as process:
-        found = said(process, *garbage, *(json.dumps(each).encode() for each in (*wrong, INITIALIZE)))
-        assert process.returncode == 0
+    with raw_client(folder, model) as client:
+        found = said(client.process, *garbage, *(json.dumps(each).encode() for each in (*wrong, INITIALIZE)))
+        assert client.process.returncode == 0
     refused = [each for each in found if each["id"] is None]
     assert len(refused) == 8
     assert {each["error"]["code"] for each in refused} == {-32700, -32600}
@@ -99,43 +80,15 @@ async def test_standard_output_has_messages_only_whatever_is_printed(tmp_path: P
     model = script(
         tmp_path, {"calls": [call("run", command="echo loud; echo louder >&2; cat")]}, {"text": "done"}
     )
-    with raw(folder, model, "--mode", "edit") as process:
-        assert process.stdin
-        assert process.stdout
-
-        def ask(number: int, method: str, **params: Any) -> None:
-            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-            assert process.stdin
-            process.stdin.write(json.dumps(message).encode() + b"\n")
-            process.stdin.flush()
-
-        lines: list[dict[str, Any]] = []
-
-        def until(number: int) -> Any:
-            """The answer to a request; permissions that are asked for on the way are given."""
-            assert process.stdout
-            for line in process.stdout:
-                message = json.loads(line)
-                assert message["jsonrpc"] == "2.0"
-                lines.append(message)
-                if message.get("id") == number and "method" not in message:
-                    return message["result"]
-                if message.get("method") == "session/request_permission":
-                    outcome = {"outcome": {"outcome": "selected", "optionId": "once"}}
-                    answer = {"jsonrpc": "2.0", "id": message["id"], "result": outcome}
-                    assert process.stdin
-                    process.stdin.write(json.dumps(answer).encode() + b"\n")
-                    process.stdin.flush()
-            raise AssertionError("the agent closed its output")
-
-        ask(101, "initialize", protocolVersion=1)
-        until(101)
-        ask(102, "session/new", cwd=str(folder), mcpServers=[])
-        session = until(102)["sessionId"]
-        ask(103, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": "make noise"}])
-        assert until(103) == {"stopReason": "end_turn"}
+    with raw_client(folder, model, "--mode", "edit") as client:
+        session = client.new()
+        prompt = client.prompt(session, "make noise")
+        client.permit(client.asked("echo loud"))
+        assert client.answer(prompt) == {"stopReason": "end_turn"}
     kinds = [
-        line["params"]["update"]["sessionUpdate"] for line in lines if line.get("method") == "session/update"
+        line["params"]["update"]["sessionUpdate"]
+        for line in client.seen
+        if line.get("method") == "session/update"
     ]
     assert kinds[0] == "available_commands_update", "nothing comes before the answer with the session's id"
 

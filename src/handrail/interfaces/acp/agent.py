@@ -176,8 +176,11 @@ class Agent(acp.Agent):
     async def close_session(self, session_id: str, **_meta: Any) -> schema.CloseSessionResponse:
         """Stop following the session; a turn that runs here is interrupted, and can be continued."""
         with client_errors():
-            self._opened(session_id)
-            self._close(self._open.pop(session_id))
+            session = self._opened(session_id)
+            del self._open[session_id]
+            session.close()
+            if isinstance(files := session.app.workspace.editor, EditorFiles):
+                files.folders.pop(session_id, None)
         return schema.CloseSessionResponse()
 
     async def list_sessions(
@@ -220,9 +223,9 @@ class Agent(acp.Agent):
     async def prompt(self, session_id: str, prompt: list[Block], **_meta: Any) -> schema.PromptResponse:
         with client_errors():
             session = self._opened(session_id)
-            if command := slash_command(session.app, prompt):
-                return schema.PromptResponse(stop_reason=await command.run(session))
             message = message_of(session.app, session.folder, prompt)
+            if command := slash_command(session.app, message):
+                return schema.PromptResponse(stop_reason=await command.run(session))
             return schema.PromptResponse(stop_reason=await session.prompt(message))
 
     async def cancel(self, session_id: str, **_meta: Any) -> None:
@@ -252,17 +255,13 @@ class Agent(acp.Agent):
         return self._session(app, session_id, cwd)
 
     def _session(self, app: App, session_id: str, cwd: str) -> OpenSession:
-        if earlier := self._open.pop(session_id, None):
-            self._close(earlier)
         if self._connection is None:
             raise AssertionError("a session was opened before there was a connection")
         link = Link(self._connection, self._stdio, self._tasks)
-        return OpenSession(app, session_id, Path(cwd), link, has_terminals=bool(self._can.terminal))
-
-    def _close(self, session: OpenSession) -> None:
-        session.close()
-        if isinstance(files := session.app.workspace.editor, EditorFiles):
-            files.folders.pop(session.id, None)
+        session = OpenSession(app, session_id, Path(cwd), link, has_terminals=bool(self._can.terminal))
+        if earlier := self._open.pop(session_id, None):
+            session.take_over(earlier)
+        return session
 
     def _files(self, app: App) -> EditorFiles:
         """The client's files in the application's workspace."""

@@ -1,5 +1,6 @@
 """The client's file system as the workspace uses it: unsaved text is seen, and edits land in the buffers."""
 
+import os
 from pathlib import Path
 
 import anyio
@@ -11,6 +12,8 @@ from handrail.protocol.errors import PathProblem
 
 ANSWER_SECONDS = 10.0
 """For the client to read or write one file; formatting before it saves is included."""
+NOT_FOUND = -32002
+"""What clients answer for files that they do not have. Any other error says nothing about unsaved text."""
 
 
 class EditorFiles:
@@ -33,8 +36,13 @@ class EditorFiles:
         try:
             with anyio.fail_after(ANSWER_SECONDS):
                 return (await self._client.read_text_file(session_id, place)).content
-        except RequestError:
-            return None  # no such file, or none that it opens: then it has no unsaved text of it
+        except RequestError as refusal:
+            if refusal.code == NOT_FOUND or not os.path.lexists(place):
+                return None  # no such file, or none that it opens: then it has no unsaved text of it
+            message = (
+                f"The editor could not read {path}: {refusal}. Whether it has unsaved text is not known."
+            )
+            raise PathProblem(message, "protected_path", path) from refusal
         except (TimeoutError, ConnectionError, ValidationError) as error:
             raise _silent(path, "read") from error
 

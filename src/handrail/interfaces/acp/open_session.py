@@ -55,8 +55,10 @@ class OpenSession:
         self._prompts: dict[str, Prompt] = {}
         """By message id."""
         self._questions: dict[str, events.QuestionAsked] = {}
-        self._cancelled = 0
+        self.cancels = 0
         """How often the client has cancelled."""
+        self._problem: HandrailError | None = None
+        """Why the session can no longer be followed."""
         self._following = anyio.CancelScope()
         self._beside = anyio.CancelScope()
         self._updates = Updates(folder, lambda change: changed_texts(app, change), self._own)
@@ -83,6 +85,12 @@ class OpenSession:
             for recorded in found:
                 self._updates.apply(recorded)
                 self._seq = recorded.seq
+                self._remember(recorded.event)
+
+    def take_over(self, earlier: "OpenSession") -> None:
+        """Go on in place of another object of the session: the turn runs on, prompts are answered here."""
+        earlier.leave()
+        self._prompts = earlier._prompts
 
     def start(self) -> None:
         """Serve the session, ask what it waits for, and follow it from now on."""
@@ -94,39 +102,57 @@ class OpenSession:
             self._asked(question)
         self._tasks.start_soon(self._follow)
 
-    def close(self) -> None:
+    def leave(self) -> None:
+        """Send and ask nothing more."""
         self._following.cancel()
         self._permissions.close_all()
+        if self._terminals:
+            self._terminals.close()
+
+    def close(self) -> None:
+        self.leave()
+        for prompt in self._prompts.values():
+            prompt.end("cancelled")
         self.app.detach(self.id)
 
     async def prompt(self, message: SendMessage) -> schema.StopReason:
         """Send a message, and wait until the turn that takes it has ended and all of it was sent."""
         if self._questions and not message.images:
-            return await self._answer(message.text)
+            return await self._answer("\n\n".join(filter(None, (message.text, message.attached))))
         return await self.send_and_wait(message)
 
     async def send_and_wait(self, message: SendMessage) -> schema.StopReason:
-        cancelled, prompt = self._cancelled, Prompt()
+        cancels = self.cancels
         self._own.add(message.message_id)
-        self._prompts[message.message_id] = prompt
-        try:
+        with self._waiting(message.message_id, Prompt()) as prompt:
             await self.app.send(self.id, message)
-            if self._cancelled != cancelled:
+            if self.cancels != cancels:
                 await self.send(Cancel())  # it came before the message
             await prompt.ended.wait()
+        return prompt.stop
+
+    @contextmanager
+    def _waiting(self, name: str, prompt: Prompt) -> Iterator[Prompt]:
+        """For the time until the prompt has ended; raises what ended it."""
+        if self._problem:
+            raise self._problem
+        prompts = self._prompts
+        prompts[name] = prompt
+        try:
+            yield prompt
         finally:
-            self._prompts.pop(message.message_id, None)
+            prompts.pop(name, None)
         if prompt.problem:
             raise prompt.problem
-        return prompt.stop
 
     async def send(self, command: Command) -> None:
         await self.app.send(self.id, command)
 
     async def cancel(self) -> None:
-        """Stop the turn; the client answers open questions by itself with `cancelled`."""
-        self._cancelled += 1
+        """Stop the turn, whether or not the client answers what it was asked."""
+        self.cancels += 1
         self._beside.cancel()
+        self._permissions.close_all()
         await self.send(Cancel())
 
     @contextmanager
@@ -182,16 +208,10 @@ class OpenSession:
         if asked.options and number.isdecimal() and 0 < int(number) <= len(asked.options):
             text = asked.options[int(number) - 1]
         turn = self.app.state(self.id).turn
-        prompt = Prompt(turn_id=turn.turn_id if turn else "")
-        self._prompts[question_id] = prompt
-        try:
+        with self._waiting(question_id, Prompt(turn_id=turn.turn_id if turn else "")) as prompt:
             await self.send(AnswerQuestion(question_id, text))
             if prompt.turn_id:
                 await prompt.ended.wait()
-        finally:
-            self._prompts.pop(question_id, None)
-        if prompt.problem:
-            raise prompt.problem
         return prompt.stop
 
     async def _follow(self) -> None:
@@ -241,21 +261,26 @@ class OpenSession:
                 self._remember(recorded.event)
 
     def _remember(self, event: events.Event) -> None:
-        match event:
-            case events.QuestionAnswered():
-                self._questions.pop(event.question_id, None)
-            case events.TurnFinished():
-                self._questions.clear()
-
-    def _saw(self, event: events.Event) -> None:
         """What an event means for prompts and open questions, after it was sent."""
-        self._remember(event)
-        if self._terminals and isinstance(event, events.ToolStarted | events.ToolFinished):
-            self._show_output(self._terminals, event)
         match event:
             case events.UserMessage():
                 if prompt := self._prompts.get(event.message_id):
                     prompt.turn_id = event.turn_id
+            case events.QuestionAnswered():
+                self._questions.pop(event.question_id, None)
+            case events.TurnFinished():
+                self._questions.clear()
+                stop = STOP_REASONS.get(event.reason, "end_turn")
+                for prompt in self._prompts.values():
+                    if prompt.turn_id == event.turn_id:
+                        prompt.end(stop)
+
+    def _saw(self, event: events.Event) -> None:
+        """The same for an event that is new: what it asks is asked, and what it answers is closed."""
+        self._remember(event)
+        if self._terminals and isinstance(event, events.ToolStarted | events.ToolFinished):
+            self._show_output(self._terminals, event)
+        match event:
             case events.ApprovalAsked():
                 self._permissions.approval(event, self._updates.call_of(event.call_id))
             case events.ApprovalAnswered():
@@ -266,10 +291,6 @@ class OpenSession:
                 self._permissions.close(event.question_id)
             case events.TurnFinished():
                 self._permissions.close_all()
-                stop = STOP_REASONS.get(event.reason, "end_turn")
-                for prompt in self._prompts.values():
-                    if prompt.turn_id == event.turn_id:
-                        prompt.end(stop)
 
     def _show_output(self, terminals: Terminals, event: events.ToolStarted | events.ToolFinished) -> None:
         """Show a command's output in a terminal of the client, while it runs."""
@@ -297,6 +318,7 @@ class OpenSession:
                 prompt.end("end_turn")
 
     def _fail(self, problem: HandrailError) -> None:
+        self._problem = problem
         for prompt in self._prompts.values():
             prompt.problem = problem
             prompt.ended.set()

@@ -65,8 +65,8 @@ class Permissions:
         )
 
         async def answered(option: str) -> None:
-            if decision := DECISIONS.get(option):
-                await self._app.send(self._session_id, AnswerApproval(asked.approval_id, decision))
+            decision = DECISIONS.get(option, "reject")
+            await self._app.send(self._session_id, AnswerApproval(asked.approval_id, decision))
 
         self._ask(asked.approval_id, about, options, answered)
 
@@ -132,11 +132,12 @@ class Permissions:
                 pass  # the client has gone; others can still answer
             else:
                 self._open.pop(asked_id, None)
-                if isinstance(response.outcome, schema.AllowedOutcome):
-                    try:
-                        await answered(response.outcome.option_id)
-                    except HandrailError as problem:
-                        await self._tell(str(problem))
+                # A question that was dismissed is a no: nothing would ask it again.
+                picked = isinstance(response.outcome, schema.AllowedOutcome)
+                try:
+                    await answered(response.outcome.option_id if picked else NO_ANSWER)
+                except HandrailError as problem:
+                    await self._tell(str(problem))
 
     async def _cancel_request(self) -> None:
         """Tell the client that its answer is no longer needed; clients that do not know this ignore it."""

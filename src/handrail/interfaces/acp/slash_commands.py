@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from acp import schema
 from msgspec import convert
+from msgspec.structs import replace
 
 from handrail.app.app import App
 from handrail.app.history.sessions import background_output, change_labels, chosen_route, set_status
@@ -20,7 +21,6 @@ from handrail.protocol.values import FOLLOW_INPUT, FOLLOW_ROUTE, PLAN_ROUTE, Mod
 
 if TYPE_CHECKING:
     from handrail.interfaces.acp.open_session import OpenSession
-    from handrail.interfaces.acp.prompts import Block
 
 MAX_LISTED, OUTPUT_CHARS = 30, 5_000
 INIT_MESSAGE = "Write a first AGENTS.md for this repository, or add what is missing in it."
@@ -51,22 +51,24 @@ class SlashCommand(NamedTuple):
 class GivenCommand(NamedTuple):
     """A command as the user gave it."""
 
-    name: str
+    given: commands.SendMessage
     argument: str
     run_it: Run
 
     async def run(self, session: "OpenSession") -> schema.StopReason:
         """Run it, and wait for the turn that it starts; a mistake of the user's is told like a result."""
+        cancels = session.cancels
         try:
             result = await self.run_it(session, self.argument)
         except HandrailError as problem:
             await session.tell(str(problem))
             return "end_turn"
         if isinstance(result, commands.SendMessage):
-            return await session.send_and_wait(result)
+            came = replace(result, images=self.given.images, attached=self.given.attached)
+            return await session.send_and_wait(came)
         if result:
             await session.tell(result)
-        return "end_turn"
+        return "cancelled" if session.cancels != cancels else "end_turn"
 
 
 def available_commands(app: App) -> schema.AvailableCommandsUpdate:
@@ -88,18 +90,18 @@ def available_commands(app: App) -> schema.AvailableCommandsUpdate:
     )
 
 
-def slash_command(app: App, prompt: Sequence["Block"]) -> GivenCommand | None:
-    """The command that a prompt is; None where it is a message. A path such as `/usr/bin` is a message."""
-    first = prompt[0] if prompt else None
-    if not isinstance(first, schema.TextContentBlock) or not first.text.lstrip().startswith("/"):
+def slash_command(app: App, message: commands.SendMessage) -> GivenCommand | None:
+    """The command that a message is; None where it is none, as one that begins with a path: `/usr/bin`."""
+    text = message.text.strip()
+    if not text.startswith("/"):
         return None
-    name, _, argument = first.text.strip()[1:].partition(" ")
+    name, _, argument = text[1:].partition(" ")
     name, newline, rest = name.partition("\n")
     argument = f"{rest}\n{argument}" if newline else argument
     if not name.replace("-", "").isalnum() or not name[0].isalpha():
         return None
     if found := COMMANDS.get(name):
-        return GivenCommand(name, argument.strip(), found.run)
+        return GivenCommand(message, argument.strip(), found.run)
 
     async def run_own(_session: "OpenSession", given: str) -> Result:
         own = _own_commands(app)
@@ -111,7 +113,7 @@ def slash_command(app: App, prompt: Sequence["Block"]) -> GivenCommand | None:
         advice = f"Did you mean /{near[0]}?" if near else "/help lists them."
         raise UsageProblem(f"There is no command /{name}. {advice}")
 
-    return GivenCommand(name, argument.strip(), run_own)
+    return GivenCommand(message, argument.strip(), run_own)
 
 
 def _own_commands(app: App) -> UserCommands:

@@ -1,7 +1,7 @@
 """The output of commands in terminals of the client.
 
 The command itself runs in Handrail's sandbox. The terminal runs a program that prints what comes through a
-named pipe, and exits as the command did.
+named pipe, and exits with 0 if the command succeeded.
 """
 
 import asyncio
@@ -71,6 +71,11 @@ class Terminals:
             shown.code = code
             shown.notify()
 
+    def close(self) -> None:
+        """Show nothing more."""
+        for call_id in list(self._shown):
+            self.finish(call_id, 1)
+
     async def show(self, call_id: str, call: Call, opened: Callable[[], Awaitable[None]]) -> None:
         """Print the output until the command ends; `opened` tells the client about the terminal.
 
@@ -80,15 +85,16 @@ class Terminals:
         if shown is None:
             return
         place = await anyio.to_thread.run_sync(tempfile.mkdtemp, "", "handrail-terminal-")
-        pipe = Path(place, "output")
+        pipe, terminal = Path(place, "output"), ""
         try:
             os.mkfifo(pipe, 0o600)
             with anyio.fail_after(ANSWER_SECONDS):
                 made = await self._client.create_terminal(
                     self._session_id, "/bin/sh", args=["-c", VIEWER, str(pipe)], cwd=str(self._folder)
                 )
+                terminal = made.terminal_id
                 writing = await _opened_for_writing(pipe)
-            call.terminal = made.terminal_id
+            call.terminal = terminal
             await opened()
             try:
                 await _print(shown, writing)
@@ -96,13 +102,18 @@ class Terminals:
             finally:
                 os.close(writing)
             with anyio.move_on_after(ANSWER_SECONDS):
-                await self._client.wait_for_terminal_exit(self._session_id, made.terminal_id)
-            await self._client.release_terminal(self._session_id, made.terminal_id)
+                await self._client.wait_for_terminal_exit(self._session_id, terminal)
         except (RequestError, ValidationError, ConnectionError, TimeoutError, OSError):
             pass  # the user closed the terminal, or the client cannot open one
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(lambda: shutil.rmtree(place, ignore_errors=True))
+                if terminal:
+                    await self._release(terminal)
+
+    async def _release(self, terminal: str) -> None:
+        with suppress(RequestError, ValidationError, ConnectionError), anyio.move_on_after(ANSWER_SECONDS):
+            await self._client.release_terminal(self._session_id, terminal)
 
 
 async def _opened_for_writing(pipe: Path) -> int:

@@ -52,6 +52,7 @@ await client.connectWith(stream, async (context) => {
     protocolVersion: acp.PROTOCOL_VERSION,
     clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } },
   });
+  saw.listed = (await context.request(methods.agent.session.list, { cwd: wanted.cwd })).sessions;
   const place = { cwd: wanted.cwd, mcpServers: [] };
   if (wanted.load) {
     await context.request(methods.agent.session.load, { ...place, sessionId: wanted.load });
