@@ -158,7 +158,13 @@ class AgentFolders:
         yield from (FoundAgent(name, folder, "built in") for name, folder in BUILT_IN_AGENTS.items())
 
     def names(self) -> list[str]:
-        return list(dict.fromkeys(found.slug for found in self.all() if self.find(found.slug)))
+        return list(dict.fromkeys([*self.names_in_folders(), *BUILT_IN_AGENTS]))
+
+    def names_in_folders(self) -> list[str]:
+        """Those of the user and of the workspace."""
+        if not any(folder.is_dir() for _, folder in self._folders()):
+            return []
+        return [found.slug for found in self.all() if found.where != "built in" and self.find(found.slug)]
 
     def load(self, found: "FoundAgent") -> "Agent":
         """The agent as its files are now; raises ConfigProblem with everything that is wrong."""
