@@ -243,7 +243,8 @@ class TextReport:
     def saw(self, recorded: events.Recorded) -> None:
         event = recorded.event
         works = isinstance(event, events.StageStarted) and event.kind == "work"
-        if works or isinstance(event, SILENT_EVENTS):
+        plain = isinstance(event, events.RunStarted) and not event.budget
+        if works or plain or isinstance(event, SILENT_EVENTS):
             return
         if isinstance(event, events.OutputAccepted):
             self._answer = event.output
