@@ -15,6 +15,7 @@ from handrail.knowledge.documents.cut import cut, document_id, paragraph_key
 from handrail.knowledge.documents.plain import parse_text
 from handrail.storage.knowledge.rows import NewDocument, NewParagraph
 
+CORPUS = "/corpus/"
 BATCH = 500
 DEPTH = 100
 
@@ -33,26 +34,52 @@ class Figures(NamedTuple):
     """Median of making the query's vector."""
 
 
-def rows(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
+class Row(NamedTuple):
+    id: str
+    title: str
+    text: str
+
+
+def rows(path: Path) -> Iterator[Row]:
+    """Documents or queries; ids may be numbers, and a title may be missing, empty or null."""
+    with path.open(encoding="utf-8-sig") as file:
         for line in file:
             if line.strip():
-                yield json.loads(line)
+                row = json.loads(line)
+                title, text = (row.get(name) or "" for name in ("title", "text"))
+                yield Row(str(row["_id"]), title, text)
 
 
-def relevant(path: Path) -> dict[str, dict[str, int]]:
-    """{query: {document: grade}} of a qrels file."""
+def relevant(folder: Path) -> dict[str, dict[str, int]]:
+    """{query: {document: grade}} of the judgements of a collection, in BEIR's form or in TREC's."""
+    files = [folder / "qrels" / name for name in ("test.tsv", "dev.tsv", "test.txt", "test.qrels")]
+    path = next(
+        (path for path in [*files, folder / "qrels.tsv", folder / "qrels.txt"] if path.is_file()), None
+    )
+    if path is None:
+        raise SystemExit(f"There are no judgements: {files[0]} is missing.")
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        parts = line.split("\t")
-        if len(parts) == 3 and parts[2].strip().lstrip("-").isdigit() and int(parts[2]) > 0:
-            found[parts[0]][parts[1]] = int(parts[2])
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        # query, document, grade after a header; or query, a number, document, grade
+        parts = line.split("\t") if line.count("\t") >= 2 else line.split()
+        if not parts:
+            continue
+        try:
+            query, document, grade = parts[0], parts[-2], float(parts[-1])
+        except (IndexError, ValueError):
+            if number == 1:
+                continue
+            raise SystemExit(f"{path}, line {number} is not a judgement: {line!r}.") from None
+        if grade > 0:
+            found[query.strip()][document.strip()] = round(grade)
+    if not found:
+        raise SystemExit(f"{path} has no judgement that a document is relevant.")
     return found
 
 
 def document(name: str, title: str, text: str, *, whole: bool) -> NewDocument:
     """One row of a corpus: as one paragraph, or cut as `handrail kb add` does."""
-    source = f"/corpus/{name}"
+    source = f"{CORPUS}{name}"
     digest = hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()
     if not whole:
         parsed = parse_text(text)
@@ -71,7 +98,9 @@ def index(base: KnowledgeBase, corpus: Path, *, whole: bool) -> tuple[float, flo
     with base.writing():
         batch: list[NewDocument] = []
         for row in rows(corpus):
-            made = document(row["_id"], row.get("title", ""), row["text"], whole=whole)
+            made = document(*row, whole=whole)
+            if not made.paragraphs[0].text and not made.paragraphs[0].heading:
+                continue
             before = base.store.document_by_source(made.source)
             if before is None or before.sha256 != made.sha256:
                 batch.append(made)
@@ -87,8 +116,10 @@ def index(base: KnowledgeBase, corpus: Path, *, whole: bool) -> tuple[float, flo
 
 def run(base: KnowledgeBase, folder: Path, *, whole: bool) -> Figures:
     index_seconds, embed_seconds = index(base, folder / "corpus.jsonl", whole=whole)
-    wanted = relevant(folder / "qrels" / "test.tsv")
-    queries = {row["_id"]: row["text"] for row in rows(folder / "queries.jsonl") if row["_id"] in wanted}
+    wanted = relevant(folder)
+    queries = {row.id: row.text for row in rows(folder / "queries.jsonl") if row.id in wanted}
+    if not queries:
+        raise SystemExit(f"No query of {folder / 'queries.jsonl'} is in the judgements.")
     ndcg, recall, took, vectors = list[float](), list[float](), list[float](), list[float]()
     for name, query in queries.items():
         encoder, spent = base.encoder, 0.0
@@ -101,7 +132,7 @@ def run(base: KnowledgeBase, folder: Path, *, whole: bool) -> Figures:
         hits = base.search(query, DEPTH if whole else 4 * DEPTH)
         took.append(max(0.0, time.perf_counter() - started - spent))
         # A document is as good as its best paragraph.
-        ranking = list(dict.fromkeys(Path(hit.document.source).name for hit in hits))
+        ranking = list(dict.fromkeys(hit.document.source.removeprefix(CORPUS) for hit in hits))
         ndcg.append(ndcg_at(ranking, wanted[name], 10))
         recall.append(len(set(ranking[:DEPTH]) & wanted[name].keys()) / len(wanted[name]))
     counts = base.store.counts()

@@ -32,6 +32,7 @@ from handrail.protocol.events import (
 )
 from tests.engine.conversation import Conversation, call, calls, conversation, run, script_file, words
 from tests.engine.test_compaction import assert_well_formed, tokens
+from tests.pipelines.agents import SMALL, agent
 
 pytestmark = pytest.mark.anyio
 
@@ -334,6 +335,26 @@ async def test_the_smallest_window_is_enough_for_all_tools_the_goal_and_the_last
         assert_well_formed(request)
         assert GOAL in words(request)
     assert "case 24" in words(talk.requests[-1])
+
+
+@pytest.mark.promise("ENG-18")
+async def test_a_small_window_has_only_the_tools_that_work_needs(tmp_path: Path) -> None:
+    offered = []
+    for window in (4_096, 16_000):
+        async with conversation(tmp_path, [{"text": "hi"}], window=window) as talk:
+            await talk.turn("hi")
+        offered.append({tool.name for tool in talk.requests[0].tools})
+    assert {"read", "edit", "run", "todos"} <= offered[0]
+    assert offered[1] - offered[0] == {"credential_prompt", "validate", "subagent", "record_lesson"}
+    # An agent that names one has it.
+    agent(
+        tmp_path,
+        text='tools = ["read", "validate"]'
+        + SMALL.replace('kind = "ask"', 'kind = "work"').split("[stages.output]")[0],
+    )
+    async with conversation(tmp_path, [{"text": "hi"}], window=4_096, trust=True) as talk:
+        await talk.turn("@small hi")
+    assert [tool.name for tool in talk.requests[0].tools] == ["read", "validate"]
 
 
 @pytest.mark.promise("CTX-1")

@@ -270,13 +270,19 @@ async def test_a_tree_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: P
     assert [each.report.reason for each in talk.all(SubagentFinished)] == ["interrupted"] * 3
     assert len(talk.all(ChangePrepared)) == 1
     steps = [
+        when("Assume that it is wrong", call("subagent", resume=names[0])),
+        when("Start a new one", {"text": "It has tools that I do not have."}),
         when("Go on", call("subagent", resume=names[0])),
         when(f'resume=\\"{names[1]}\\"', call("subagent", resume=names[1])),
         when(f'resume=\\"{names[2]}\\"', call("subagent", resume=names[2])),
         when("Answer again", {"text": "It is done."}),
         when("It is done.", {"text": "It is done."}),
     ]
-    async with conversation(tmp_path, steps, session=talk.id, after=talk.seen[-1].seq) as again:
+    copied(tmp_path)
+    async with conversation(tmp_path, steps, session=talk.id, after=talk.seen[-1].seq, trust=True) as again:
+        await again.turn("@review let it go on")
+        assert again.all(SubagentStarted) == []
+        assert "which you do not have" in again.all(ToolFinished)[0].content
         end = await again.turn("Go on")
         assert again.app.state(again.id).subagents == {}
     assert end.reason == "answered"
@@ -358,15 +364,43 @@ async def test_a_pause_of_an_agent_is_a_question_to_the_user(tmp_path: Path) -> 
     assert "Done as agreed." in finished.report.text
 
 
-@pytest.mark.parametrize("slug", ["planner", "implement", "review", "test"])
-async def test_the_example_agents_are_valid_and_run(tmp_path: Path, slug: str) -> None:
+@pytest.mark.promise("SUB-2")
+async def test_a_subagent_that_no_tool_is_left_for_does_not_get_all_of_them(tmp_path: Path) -> None:
     copied(tmp_path)
-    async with conversation(tmp_path, [{"text": "I see."}], mode="edit", trust=True) as talk:
+    answers = [
+        call("subagent", agent="review", task="look", tools=["write"]),
+        {"text": "done"},
+        when("look", call("write", path="a.txt", text="x")),
+    ]
+    async with conversation(tmp_path, answers, mode="edit", trust=True) as talk:
+        await talk.turn("Let it be reviewed")
+    (refused,) = talk.all(ToolFinished)
+    assert refused.error
+    assert "Nothing is left for the agent review" in refused.error.message
+    assert talk.all(SubagentStarted) == []
+
+
+@pytest.mark.promise("SUB-8")
+@pytest.mark.parametrize(
+    ("slug", "told"),  # plan: tests/pipelines/test_plan_agent.py
+    [("implement", "Do the task"), ("review", "Assume that it is wrong"), ("test", "as a user would")],
+)
+async def test_the_example_agents_run_by_name_and_by_mention(tmp_path: Path, slug: str, told: str) -> None:
+    copied(tmp_path)
+    answers = [
+        when(told, {"text": "I see."}),
+        when('"text":"I see."', {"text": "It saw."}),
+        when("another one", call("subagent", agent=slug, task="do it")),
+    ]
+    async with conversation(tmp_path, answers, mode="edit", trust=True) as talk:
         end = await talk.turn(f"@{slug} do it")
         (started,) = talk.all(RunStarted)
-    assert (end.reason, started.pipeline) == ("answered", slug)
-    known = [tool.name for tool in talk.requests[0].tools]
-    assert [name for name in started.tools if name not in known] == []
+        assert (end.reason, started.pipeline) == ("answered", slug)
+        known = [tool.name for tool in talk.requests[0].tools]
+        assert [name for name in started.tools if name not in known] == []
+        assert (await talk.turn("Let another one see")).reason == "answered"
+        (finished,) = talk.all(SubagentFinished)
+    assert (finished.report.reason, finished.report.text) == ("answered", "I see.")
 
 
 PAUSE = """
@@ -383,5 +417,5 @@ text = "Is this right?"
 
 
 def copied(workspace: Path) -> None:
-    for slug in ("planner", "implement", "review", "test"):
+    for slug in ("plan", "implement", "review", "test"):
         shutil.copytree(EXAMPLES / "agents" / slug, workspace / "agents" / slug)

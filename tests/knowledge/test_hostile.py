@@ -117,6 +117,15 @@ async def test_folders_leave_out_secrets_hidden_files_and_links(base: KnowledgeB
     assert [each.source for each in added] == [str(folder / "a.md")]
 
 
+async def test_a_name_that_is_not_utf8_stops_no_other_file(base: KnowledgeBase, tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.md")).write_text("words")
+    (tmp_path / "good.md").write_text("words")
+    with base.writing():
+        bad, good = await add(base, [str(tmp_path)])
+    assert (bad.outcome, "not UTF-8" in bad.note, good.outcome) == ("failed", True, "added")
+    bad.source.encode()
+
+
 async def test_pages_lines_and_headings_of_rich_files(base: KnowledgeBase, tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(make_pdf(["The first page", "Whales on page two", ""]))
     docx = make_docx(("Title", "Ship book"), ("Heading 1", "Sails"), ("", "Sails are sewn from flax."))

@@ -64,6 +64,19 @@ def problems(folders: AgentFolders, slug: str = "small") -> list[str]:
         ),
         (
             'kind = "ask"',
+            'kind = "ask"\ntools = ["read"]',
+            9,
+            "tools does not belong to a stage of the kind ask",
+        ),
+        (
+            '[budget]\ntokens = 20_000\n[[stages]]\nname = "ask"\nkind = "ask"',
+            'tools = ["read"]\n[budget]\ntokens = 9_000\n[[stages]]\nname = "a"\nkind = "work"\n'
+            'tools = ["read", "run"]\n[[stages]]\nname = "ask"\nkind = "ask"',
+            10,
+            "run is not one of the agent's tools; add it there",
+        ),
+        (
+            'kind = "ask"',
             'kind = "ask"\nstep = "gather"',
             9,
             "step does not belong to a stage of the kind ask",

@@ -223,7 +223,7 @@ async def test_words_instead_of_an_approval_make_the_model_plan_again(tmp_path: 
         await talk.turn(TASK)
         asked = len(talk.requests)
         assert (await talk.turn("no, one file c.txt instead")).reason == "answered"
-        assert [event.pipeline for event in talk.all(RunStarted)] == ["plan", "plan"]
+        assert [event.pipeline for event in talk.all(RunStarted)] == ["plan-mode", "plan-mode"]
         assert "1. Write a.txt" in words(talk.requests[asked])
         assert "no, one file c.txt instead" in words(talk.requests[-1])
         state = talk.app.state(talk.id)

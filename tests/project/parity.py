@@ -318,10 +318,10 @@ ROWS = (
     Row(
         "Knowledge base",
         ("kb",),
+        page="Knowledge",
         why_not={
             "conversation": "the model searches it; the shell keeps it",
             "http": "the model searches it; the shell keeps it",
-            "page": "the model searches it; the shell keeps it",
             "acp": "the model searches it; the shell keeps it",
             "mcp": NO_TURNS,
         },

@@ -35,6 +35,7 @@ async def test_the_model_gets_the_problems_that_the_shell_commands_show(tmp_path
         call("validate", what="mermaid", name="/etc/passwd"),
         call("validate", what="skills", name="nobody"),
         call("validate", what="mermaid"),
+        call("validate", what="mermaid", text="graph TD\nA --> B\nB -> C"),
         {"text": "done"},
     ]
     async with conversation(tmp_path, answers, mode="explore", answerable=False) as talk:
@@ -42,7 +43,7 @@ async def test_the_model_gets_the_problems_that_the_shell_commands_show(tmp_path
         (tmp_path / WORKSPACE_SETTINGS).write_text("[limits]\nstep = 3\n")
         await talk.turn("Fix what is wrong with the skills")
     ends = talk.all(ToolFinished)
-    config, agents, skills, fine, page, chart, outside, nobody, no_file = ends
+    config, agents, skills, fine, page, chart, outside, nobody, no_file, text = ends
     shell = {what: run(what, "validate", cwd=tmp_path).stdout for what in ("config", "agents", "skills")}
     assert config.content.strip() == shell["config"].strip()
     assert "config.toml:2: unknown key 'limits.step'" in config.content
@@ -50,6 +51,7 @@ async def test_the_model_gets_the_problems_that_the_shell_commands_show(tmp_path
     assert skills.content.splitlines()[0] in shell["skills"]
     assert "SKILL.md:1: `description` is missing" in skills.content
     assert page.content == "line 6: an arrow such as --> is expected at ' -> C'"
+    assert text.content == "line 3: an arrow such as --> is expected at ' -> C'"
     assert [each.content for each in (fine, chart)] == ["Nothing wrong."] * 2
     assert [each.status for each in (outside, nobody, no_file)] == ["refused"] * 3
 

@@ -53,6 +53,7 @@ class Stage(NamedTuple):
     """`ask`: the output where there is no usable answer; None: the run ends."""
     gates: tuple[Gate, ...] = ()
     budget: Budget = NO_BUDGET
+    tools: tuple[str, ...] = ()  # `work`: the only tools it can use; empty: all of the run
     unless: str = ""  # the name of a check: the stage is left out where the output before it passes
 
 

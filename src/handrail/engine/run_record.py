@@ -177,6 +177,7 @@ def stage_started(
         text=text if stage.kind in IN_CONVERSATION else "",
         number=stages.index(stage) + 1,
         of=len(stages),
+        tools=stage.tools,
     )
 
 

@@ -119,11 +119,10 @@ class Subagents:
 
     def _rights(self, context: TurnContext) -> Rights:
         state, turn, limits = context.session.state, context.turn, context.limits
-        only = state.run.tools if state.run else ()
-        offered = context.toolbox_names
+        run = state.run
         return Rights(
             mode=state.allowed_mode,
-            tools=tuple(name for name in offered if not only or name in only),
+            tools=tuple(name for name in context.toolbox_names if not run or run.allows(name)),
             tokens=limits.tokens - turn.usage.input_tokens - turn.usage.output_tokens,
             usd=limits.usd - turn.cost_usd,
             seconds=limits.seconds - context.worked,
@@ -165,6 +164,12 @@ class Subagents:
             why = f"You do not have the tools {', '.join(missing)}, so a sub-agent cannot have them."
             raise _refused("invalid_arguments", f"{why} You have: {', '.join(rights.tools)}.")
         tools = arguments.tools or rights.tools
+        if pipeline and pipeline.tools:
+            tools = tuple(name for name in tools if name in pipeline.tools)
+        if not tools:  # an empty list would mean all
+            names = ", ".join(pipeline.tools if pipeline else ())
+            why = f"Nothing is left for the agent {arguments.agent}, which can only use: {names}."
+            raise _refused("invalid_arguments", f"{why} Choose other `tools`, or leave them out.")
         if rights.tokens <= 0 or rights.usd <= 0 or rights.seconds <= 0:
             raise _refused("budget_exhausted", "Nothing is left of your budget. End your work here.")
         return SubagentStarted(
@@ -176,16 +181,17 @@ class Subagents:
             task=arguments.task,
             agent=arguments.agent,
             mode=mode,
-            tools=tuple(
-                name for name in tools if not (pipeline and pipeline.tools) or name in pipeline.tools
-            ),
+            tools=tools,
             tokens=min(rights.tokens, arguments.tokens or rights.tokens),
             usd=min(rights.usd, arguments.usd or rights.usd),
         )
 
     def _resumed(self, before: SubagentStarted, parent: TurnContext, work: CallContext) -> SubagentStarted:
         """The same sub-agent, in the call that goes on with it; its mode is narrowed to the parent's."""
-        rights = self._rights(parent)
+        rights, run = self._rights(parent), parent.session.state.run
+        if run and (wider := [name for name in before.tools if not run.allows(name)]):
+            why = f"That sub-agent works with {', '.join(wider)}, which you do not have."
+            raise _refused("invalid_arguments", f"{why} Start a new one.")
         mode = before.mode if before.mode in NARROWER_MODES[rights.mode] else rights.mode
         turn_id = _root(work.session).turn.turn_id
         return replace(before, turn_id=turn_id, call_id=work.call_id, mode=mode, resumed=True)

@@ -76,6 +76,11 @@ async def add(
 
 
 async def _add_one(base: KnowledgeBase, source: str, labels: Labels) -> Added:
+    try:
+        source.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(source).decode(errors="replace")
+        return Added(shown, "failed", note="has a name that is not UTF-8. Rename it.")
     before = base.store.document_by_source(source)
     try:
         content = await (_fetch(source) if "://" in source else anyio.to_thread.run_sync(_read, source))
@@ -165,12 +170,9 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 def _read(source: str) -> _Content:
     try:
-        source.encode()
         return _Content(read_file(source, MAX_BYTES), os.path.basename(source))
     except FileTooLarge as error:
         raise Unreadable(f"is larger than {MAX_BYTES / 1e6:.0f} MB. Split it.") from error
-    except UnicodeEncodeError as error:
-        raise Unreadable("has a name that is not UTF-8. Rename it.") from error
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or error}.") from error
 

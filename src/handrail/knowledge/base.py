@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from handrail.config.places import Places, make_private, workspace_path
-from handrail.knowledge.ranking import DEPTH, WordSearch, fuse
+from handrail.knowledge.ranking import DEPTH, WordSearch, by_scores, fuse
 from handrail.knowledge.words import normal_key
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.values import Value
@@ -153,8 +153,9 @@ class KnowledgeBase:
             documents = self._chosen(filters)
             by_words = self.words.search(asked, self.store.last_number(), documents)
             vector = self._query_vector(query)
-            by_meaning = self._nearest(vector, documents) if vector is not None else []
-            ranked = fuse([by_words, by_meaning])
+            by_meaning = self._nearest(vector, documents) if vector is not None else {}
+            both = [by_scores(by_words, by_meaning)] if by_meaning else []
+            ranked = fuse([by_words, by_meaning, *both])
             numbers = ranked.numbers[: max(limit, 50) if rerank else limit]
             hits = self._hits(numbers, ranked.scores, by_words, by_meaning)
             return rerank_hits(query, hits)[:limit] if rerank else hits
@@ -202,10 +203,10 @@ class KnowledgeBase:
         """False also if they are of another model, which `status` tells."""
         return self.store.slots_used() > 0 and self.store.state(MODEL) == self._model.name
 
-    def _nearest(self, vector: "Vectors", documents: Sequence[int] | None) -> list[int]:
+    def _nearest(self, vector: "Vectors", documents: Sequence[int] | None) -> dict[int, float]:
         found = self.vectors.search(vector, self.store.slots_used(), DEPTH, documents)
         numbers = self.store.by_slots([slot for slot, _ in found])
-        return [numbers[slot] for slot, _ in found if slot in numbers]
+        return {numbers[slot]: cosine for slot, cosine in found if slot in numbers}
 
     def _chosen(self, filters: Filters) -> list[int] | None:
         if filters == EVERYTHING:
@@ -218,7 +219,11 @@ class KnowledgeBase:
         ]
 
     def _hits(
-        self, numbers: Sequence[int], scores: Sequence[float], by_words: list[int], by_meaning: list[int]
+        self,
+        numbers: Sequence[int],
+        scores: Sequence[float],
+        by_words: Iterable[int],
+        by_meaning: Iterable[int],
     ) -> list[Hit]:
         words = {number: rank for rank, number in enumerate(by_words, start=1)}
         meaning = {number: rank for rank, number in enumerate(by_meaning, start=1)}

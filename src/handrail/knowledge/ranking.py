@@ -1,7 +1,7 @@
 """How search results are ranked: words, vectors, and both fused."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from handrail.knowledge.words import TOKEN, content_words, stem, tokens
@@ -23,15 +23,24 @@ class Ranked(NamedTuple):
     scores: list[float]
 
 
-def fuse(lists: Iterable[Sequence[int]], weights: Sequence[float] = ()) -> Ranked:
+def fuse(lists: Iterable[Iterable[int]]) -> Ranked:
     """Reciprocal rank fusion: a result is as good as the sum of 1 / (60 + its rank) in each list."""
     scores: dict[int, float] = {}
-    for index, each in enumerate(lists):
-        weight = weights[index] if weights else 1.0
+    for each in lists:
         for rank, number in enumerate(each, start=1):
-            scores[number] = scores.get(number, 0.0) + weight / (RRF + rank)
+            scores[number] = scores.get(number, 0.0) + 1 / (RRF + rank)
     best = sorted(scores, key=lambda number: (-scores[number], number))
     return Ranked(best, [scores[number] for number in best])
+
+
+def by_scores(words: Mapping[int, float], meaning: Mapping[int, float]) -> list[int]:
+    """Best first by the sum of both scores, each as a share of its best: how far apart results are counts."""
+    total: dict[int, float] = {}
+    for scores in (words, meaning):
+        best = max(scores.values(), default=0.0)
+        for number, score in scores.items() if best > 0 else ():
+            total[number] = total.get(number, 0.0) + score / best
+    return sorted(total, key=lambda number: (-total[number], number))
 
 
 class WordSearch:
@@ -42,16 +51,16 @@ class WordSearch:
         self._counted: dict[str, int] = {}
         self._version = -1
 
-    def search(self, query: str, paragraphs: int, documents: Sequence[int] | None = None) -> list[int]:
-        """The paragraphs that have some of the query's words, best first."""
+    def search(self, query: str, paragraphs: int, documents: Sequence[int] | None = None) -> dict[int, float]:
+        """The paragraphs that have some of the query's words with their bm25, best (highest) first."""
         words = query_words(query)
         if not words:
-            return []
+            return {}
         expression = " OR ".join(map(quoted, words))
         most = SMALL_BASE
         if paragraphs > SMALL_BASE:
             expression, most = self._affordable(words), MOST_MATCHES
-        return [number for number, _ in self._store.match(expression, DEPTH, most, documents)]
+        return {number: -score for number, score in self._store.match(expression, DEPTH, most, documents)}
 
     def _affordable(self, words: list[str]) -> str:
         """An expression for the rarest words: bm25 costs a microsecond for every paragraph that matches."""

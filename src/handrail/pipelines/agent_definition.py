@@ -119,6 +119,7 @@ def _stage(at: int, entry: StageEntry, files: AgentFiles, problems: DefinitionPr
         model="" if entry.model in ROLES else entry.model,
         effort=entry.effort,
         max_output=entry.max_output,
+        tools=entry.tools,
         gates=tuple(gates),
         budget=Budget(entry.budget.tokens, entry.budget.usd) if entry.budget else NO_BUDGET,
     )

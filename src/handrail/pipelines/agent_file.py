@@ -85,6 +85,13 @@ def values_at(output: Output, path: list[str]) -> list[Any]:
     return found
 
 
+def check_below_workspace(name: str, path: str) -> None:
+    """Raises WrongField for an option that is no path below the workspace."""
+    outside = path.startswith(("/", "~")) or "\\" in path or "\0" in path
+    if outside or not {"", ".", ".."}.isdisjoint(path.split("/")):
+        raise WrongField(name, "should be a path below the workspace, such as reports/report.md")
+
+
 Location = Sequence[int | str]
 MAX_SHOWN, MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 60, 20, 400
 
@@ -172,6 +179,7 @@ class StageEntry(Value):
     model: str = "main"  # `ask`: a role, or a model by name
     effort: Effort | None = None  # `ask` and `work`: how much the model thinks
     takes: Annotated[tuple[Name, ...], Meta(max_length=30)] = ()  # earlier stages, or `kept`
+    tools: Annotated[tuple[Name, ...], Meta(max_length=40)] = ()  # `work`: the only ones it can use
     output: dict[str, Any] | None = None  # `ask`: the JSON Schema of the answer
     max_output: Annotated[int, Meta(ge=32, le=32_000)] = 4_096  # `ask`: tokens of the answer
     step: str = ""  # `code`: the name of a registered step

@@ -13,7 +13,7 @@ from handrail.protocol.errors import ConfigProblem
 AGENT_FILE = "agent.toml"
 SLUG = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 MAX_SLUG = 40
-RESERVED_NAMES = frozenset({"agent", "auto", "build", "chat", "follow", "init", "kept", "plan", "tasks"})
+RESERVED_NAMES = frozenset({"agent", "auto", "build", "chat", "follow", "init", "kept", "plan-mode", "tasks"})
 MAX_BYTES = {"agent.toml": 64_000, "prompt": 32_000}
 MAX_PROMPTS = 30
 PROMPT_PATH = re.compile(r"prompts/[A-Za-z0-9][A-Za-z0-9_.-]{0,80}\.md")

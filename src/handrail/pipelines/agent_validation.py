@@ -174,7 +174,7 @@ def _type_mismatch(target: PathTarget, mark: ReferenceMark) -> str:
 
 KEYS_OF_KIND = {
     "ask": ("prompt", "model", "effort", "output", "max_output"),
-    "work": ("prompt", "effort"),
+    "work": ("prompt", "effort", "tools"),
     "code": ("step", "options"),
 }
 KIND_OF_KEY = {name: kind for kind, names in KEYS_OF_KIND.items() for name in names}
@@ -212,6 +212,8 @@ def _check_stage(at: int, entry: StageEntry, agent: AgentFile, problems: Definit
         )
     for path, problem in schema_problems(entry.output) if entry.output else ():
         problems.add((*place, "output", *path), f"{'.'.join(('output', *path))} {problem}")
+    if foreign := [name for name in entry.tools if agent.tools and name not in agent.tools]:
+        problems.add((*place, "tools"), f"{foreign[0]} is not one of the agent's tools; add it there")
     check_references(at, agent, problems)
 
 

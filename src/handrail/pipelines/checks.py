@@ -18,6 +18,7 @@ from handrail.pipelines.agent_file import (
     values_at,
 )
 from handrail.pipelines.call_results import collapse_whitespace
+from handrail.pipelines.plan_file import KeepsPlanOptions, keeps_plan
 from handrail.pipelines.steps import WORD, word_stems
 from handrail.protocol.values import Value
 
@@ -191,4 +192,5 @@ CHECKS = {
     "found": RegisteredFunction(FieldOptions, found),
     "quotes_match": RegisteredFunction(QuoteOptions, quotes_match),
     "claims_rest": RegisteredFunction(ClaimOptions, claims_rest),
+    "keeps_plan": RegisteredFunction(KeepsPlanOptions, keeps_plan),
 }

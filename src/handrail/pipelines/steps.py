@@ -10,10 +10,17 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from handrail.engine.pipeline import Output, StepContext
-from handrail.pipelines.agent_file import Findings, RegisteredFunction, Sources, Texts, look_up
+from handrail.pipelines.agent_file import (
+    Findings,
+    RegisteredFunction,
+    Sources,
+    Texts,
+    check_below_workspace,
+    look_up,
+)
 from handrail.pipelines.call_results import SearchHit, call_refusal, collapse_whitespace, search_hits
+from handrail.pipelines.plan_file import OpenPlanOptions, open_plan
 from handrail.protocol.errors import GiveUp
-from handrail.protocol.problems import WrongField
 from handrail.protocol.values import Value
 
 Pattern = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^!/~\x00-\x1f][^\x00-\x1f]*$")]
@@ -178,11 +185,10 @@ class CiteOptions(Value):
 class WriteOptions(Value):
     path: Annotated[str, Meta(min_length=1, max_length=400)]
     text: Texts
+    base: Texts = ""  # the hash of the version that is replaced; a file that is another by then is kept
 
     def __post_init__(self) -> None:
-        outside = self.path.startswith(("/", "~")) or "\\" in self.path or "\0" in self.path
-        if outside or not {"", ".", ".."}.isdisjoint(self.path.split("/")):
-            raise WrongField("path", "should be a path below the workspace, such as reports/report.md")
+        check_below_workspace("path", self.path)
 
 
 async def gather(options: GatherOptions, work: StepContext) -> Output:
@@ -244,8 +250,12 @@ async def write_file(options: WriteOptions, work: StepContext) -> Output:
     if not text.strip():
         return {"path": options.path, "written": False, "problem": f"{options.text} is empty."}
     arguments = {"path": options.path, "text": text}
+    if options.base:
+        base = "".join(look_up(work.outputs, options.base))
+        arguments |= {"base_hash": base} if base else {"only": "create"}
     end = await work.call("write", arguments)
-    if call_refusal(end).reason in NOT_SEEN_REASONS:  # a file is only replaced by who has read it
+    # A file is only replaced by who has read it.
+    if not options.base and call_refusal(end).reason in NOT_SEEN_REASONS:
         await work.call("read", {"path": options.path})
         end = await work.call("write", arguments)
     reason, problem = call_refusal(end)
@@ -256,6 +266,7 @@ async def write_file(options: WriteOptions, work: StepContext) -> Output:
 TEXT = {"type": "string"}
 LIST = {"type": "array", "items": TEXT}
 PASSAGE = {"type": "object", "properties": dict.fromkeys(("id", "path", "lines", "text"), TEXT)}
+PLAN = {"text": TEXT, "hash": TEXT, "archived": TEXT}
 STEPS = {
     "gather": RegisteredFunction(
         GatherOptions, gather, {"passages": {"type": "array", "items": PASSAGE}, "missing": LIST}
@@ -264,4 +275,5 @@ STEPS = {
     "write_file": RegisteredFunction(
         WriteOptions, write_file, {"path": TEXT, "written": {"type": "boolean"}, "problem": TEXT}
     ),
+    "open_plan": RegisteredFunction(OpenPlanOptions, open_plan, PLAN),
 }

@@ -46,7 +46,7 @@ RouteKind = Literal["clarify", "chat", "tasks", "agent"]
 MAX_OPTIONS = 7
 AUTO_ROUTE = "auto"
 """The router chooses the pipeline of each message."""
-PLAN_ROUTE, FOLLOW_ROUTE = "plan", "follow"
+PLAN_ROUTE, FOLLOW_ROUTE = "plan-mode", "follow"
 """The pipelines that make a plan and that follow the approved one."""
 FOLLOW_INPUT = "Follow the plan."
 

@@ -61,6 +61,7 @@ class OpenStage(Struct):
     stage: str
     kind: StageKind
     seq: int = 0
+    tools: tuple[str, ...] = ()
     calls: dict[str, StageCall] = {}
     """For a code stage, by call id: finished calls are not repeated."""
     answer: int = 0
@@ -128,6 +129,11 @@ class RunState(Struct):
     kept: dict[str, Any] = {}
     reserved: ReservedSpending | None = None
 
+    def allows(self, tool: str) -> bool:
+        """Whether the run, and the stage that is open, may use the tool."""
+        limits = (self.tools, self.open.tools if self.open else ())
+        return all(tool in only for only in limits if only)
+
     @property
     def issues(self) -> list[str]:
         return [issue for issues in self.wanting.values() for issue in issues]
@@ -158,7 +164,7 @@ class RunState(Struct):
         match event:
             case StageStarted():
                 self.step, self.start = "open", ""
-                self.open = OpenStage(stage_id=event.stage_id, stage=event.stage, kind=event.kind, seq=seq)
+                self.open = OpenStage(event.stage_id, event.stage, event.kind, seq, event.tools)
             case StageCompleted():
                 self.step, self.open, self.last = "done", None, event.stage
                 self.stages[event.stage] = CompletedStage(event.stage_id, event.output, event.blob)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -133,6 +133,18 @@ class Secrets(Value):
 
 
 NO_SECRETS = Secrets()
+
+
+SIGN_IN_PARTS = ("access_token", "refresh_token", "id_token", "client_secret", "registration_access_token")
+
+
+def sign_in_secrets(stored: object) -> Iterator[Secret]:
+    """The tokens in a stored sign-in, which is one credential with many parts; each can appear by itself."""
+    if isinstance(stored, dict):
+        for key, value in stored.items():
+            if key in SIGN_IN_PARTS and isinstance(value, str):
+                yield Secret(key, value)
+            yield from sign_in_secrets(value)
 
 
 def find_secrets(

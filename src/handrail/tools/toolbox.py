@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from handrail.tools.sources.sources import Sources
     from handrail.tools.sources.tool import CallSource
 
+ROOMY_WINDOW = 8_192
+ROOMY_TOOLS = ("credential_prompt", "validate", "subagent", "record_lesson")
+"""Work without these is possible: a smaller window than that keeps the room, unless an agent names one."""
 INIT_TOOLS = ("survey", "write_notes")
 BUILD_TOOLS = ("run_in_copy", "repeat_packages")
 NAMED_TOOLS = (

@@ -14,18 +14,22 @@ Checked = Literal["config", "agents", "skills", "mermaid"]
 Checker = Callable[[str], list[str]]
 """Problems, each with its line, in what the name means; of mermaid, in the text itself. Wired by `app`."""
 MAX_PROBLEMS, MAX_BYTES = 20, 1_000_000
-NO_FILE = "Mermaid takes the path of a file as its `name`: a Markdown file, or one with a flowchart alone."
+NO_FILE = "Mermaid takes a chart as its `text`, or the path of a file as its `name`."
 
 
 class ValidateArguments(Value):
     what: Checked
     name: str = ""
     """Of an agent or a skill; of mermaid, the path of the file."""
+    text: str = ""
+    """Of mermaid, in place of a file."""
 
 
 class Validate(Tool[ValidateArguments]):
     name = "validate"
-    description = "Check settings, agents, skills, or the mermaid in a file; `name`: which one."
+    description = (
+        "Check settings, agents, skills (`name`: which one), or mermaid (`text`, or in a file: `name`)."
+    )
     action = "look"
     arguments = ValidateArguments
 
@@ -33,14 +37,18 @@ class Validate(Tool[ValidateArguments]):
         self._checkers = checkers
 
     def target(self, arguments: ValidateArguments) -> CallTarget:
-        return CallTarget(path=(arguments.what == "mermaid" and arguments.name) or None)
+        return CallTarget(
+            path=(arguments.what == "mermaid" and not arguments.text and arguments.name) or None
+        )
 
     def summary(self, arguments: ValidateArguments, work: CallContext) -> str:
         return f"{arguments.what} {arguments.name}".rstrip()
 
     async def run(self, arguments: ValidateArguments, work: CallContext) -> Outcome:
         subject = arguments.name
-        if arguments.what == "mermaid":
+        if arguments.what == "mermaid" and arguments.text:
+            subject = arguments.text
+        elif arguments.what == "mermaid":
             if work.place is None:
                 raise tool_refused(self.name, "invalid_arguments", NO_FILE)
             subject = read_file(work.place.absolute, MAX_BYTES).decode(errors="replace")

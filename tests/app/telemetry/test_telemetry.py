@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ async def test_calls_with_the_same_id_are_spans_of_their_own(tmp_path: Path) -> 
     same = {"id": "call_0", "name": "list", "arguments": {}}
     with Collector() as collector:
         settings = f'[telemetry]\nendpoint = "{collector.url}"\n'
-        answers = [{"calls": [same]}, {"calls": [same]}, {"text": "two"}]
+        answers: list[dict[str, Any]] = [{"calls": [same]}, {"calls": [same]}, {"text": "two"}]
         async with conversation(tmp_path, answers, settings=settings, environ=os.environ) as talk:
             await talk.turn("list it twice")
         assert collector.has("invoke_agent handrail")

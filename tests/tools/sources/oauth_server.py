@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import anyio
+import httpx2
 import uvicorn
 from mcp.server import MCPServer
 from starlette.applications import Starlette
@@ -33,6 +34,8 @@ class OAuthServer:
         self.refresh: set[str] = set()
         self.refreshed = 0
         self.calls = 0
+        self.last = ""
+        """The token of the last request."""
 
     def token(self) -> dict[str, Any]:
         access, refresh = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
@@ -104,13 +107,14 @@ class OAuthServer:
         def whoami() -> str:
             """Say who is signed in."""
             self.calls += 1
-            return "somebody"
+            return f"somebody with {self.last}"
 
         inner = server.streamable_http_app()
 
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
             headers = {name.decode(): value.decode() for name, value in scope.get("headers", [])}
             token = headers.get("authorization", "").removeprefix("Bearer ")
+            self.last = token
             if self.tokens.get(token, 0) > time.time():
                 await inner({**scope, "path": "/mcp", "root_path": ""}, receive, send)
                 return
@@ -150,3 +154,11 @@ async def serving(server: OAuthServer) -> AsyncIterator[str]:
             yield f"{server.url}/mcp"
         finally:
             running.should_exit = running.force_exit = True
+
+
+async def browser(address: str) -> None:
+    """What a browser does with the address: it follows redirects, back to this machine."""
+    async with httpx2.AsyncClient(follow_redirects=True) as client:
+        answer = await client.get(address)
+        assert answer.status_code == 200
+        assert "close this page" in answer.text

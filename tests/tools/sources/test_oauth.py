@@ -11,7 +11,7 @@ import pytest
 from handrail.app.app import App, Options, open_app
 from handrail.app.extensions.sources import SourceTrial, sign_in, try_source
 from handrail.protocol.errors import UsageProblem
-from tests.tools.sources.oauth_server import OAuthServer, serving
+from tests.tools.sources.oauth_server import OAuthServer, browser, serving
 from tests.tools.sources.places import own
 
 pytestmark = pytest.mark.anyio
@@ -21,14 +21,6 @@ pytestmark = pytest.mark.anyio
 async def application(folder: Path) -> AsyncIterator[App]:
     async with open_app(Options(workspace=folder)) as app:
         yield app
-
-
-async def browser(address: str) -> None:
-    """What a browser does with the address: it follows redirects, back to this machine."""
-    async with httpx2.AsyncClient(follow_redirects=True) as client:
-        answer = await client.get(address)
-        assert answer.status_code == 200
-        assert "close this page" in answer.text
 
 
 async def signed_in(app: App) -> SourceTrial:

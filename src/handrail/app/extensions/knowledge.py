@@ -12,7 +12,17 @@ from handrail.config.layers import load_settings
 from handrail.config.places import find_places
 from handrail.knowledge import adding
 from handrail.knowledge.adding import Added, Labels
-from handrail.knowledge.base import EmbeddingModel, Filters, Hit, KnowledgeBase, Status, Where, place_of
+from handrail.knowledge.base import (
+    EmbeddingModel,
+    Filters,
+    Hit,
+    KnowledgeBase,
+    Status,
+    Where,
+    base_folder,
+    has_base,
+    place_of,
+)
 from handrail.knowledge.checks.citation import check_citation
 from handrail.knowledge.embeddings import model
 from handrail.knowledge.hops import hop
@@ -44,6 +54,7 @@ __all__ = [
     "add",
     "base_problems",
     "check_sources",
+    "existing_bases",
     "follow_hops",
     "highlights",
     "hit_row",
@@ -62,10 +73,19 @@ class ToolDescription(NamedTuple):
     schema: dict[str, Any]
 
 
+def existing_bases(workspace: Path, environ: Mapping[str, str]) -> list[Where]:
+    """Which bases there are; looking makes none."""
+    places = find_places(environ)
+    owners: tuple[Where, ...] = ("workspace", "user")
+    return [where for where in owners if has_base(base_folder(places, workspace, where))]
+
+
 @contextmanager
-def opened_base(workspace: Path, where: Where | None = None) -> Iterator[KnowledgeBase]:
+def opened_base(
+    workspace: Path, where: Where | None = None, environ: Mapping[str, str] = os.environ
+) -> Iterator[KnowledgeBase]:
     """The base of the workspace or of the user; see `open_base`."""
-    base = open_base(workspace, os.environ, where)
+    base = open_base(workspace, environ, where)
     try:
         yield base
     finally:

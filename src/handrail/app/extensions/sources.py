@@ -186,8 +186,10 @@ def remove_source(app: "App", name: str) -> None:
     if source.where != "yours":
         raise UsageProblem(f"{name} comes with this workspace: remove it from {source.path}.")
     app.sources.folders.remove(source)
-    names = [STORED_AS.format(source=name, name=each) for each in (*source.file.variables, "sign-in")]
-    app.model_pool.credentials.delete(*names)
+    credentials = app.model_pool.credentials
+    credentials.delete(
+        *(each for each in credentials.names() if each.startswith(STORED_AS.format(source=name, name="")))
+    )
 
 
 def keep_secret(app: "App", name: str, variable: str, value: str) -> None:

@@ -36,7 +36,7 @@ from handrail.sessions.session_state import CompactionCut, SessionState
 from handrail.tools.commands.background import BackgroundCommands
 from handrail.tools.commands.run import Checker
 from handrail.tools.secrets import Secrets
-from handrail.tools.toolbox import Toolbox
+from handrail.tools.toolbox import ROOMY_TOOLS, ROOMY_WINDOW, Toolbox
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 
@@ -317,7 +317,7 @@ class TurnFactory:
         """The prompt for a session, or for a new one; `message` starts a turn, None: no turn runs."""
         facts = PromptFacts(
             workspace=self._workspace,
-            tools=self._specs(state),
+            tools=self._specs(state, model.capabilities.context_window),
             notes_chars=self.settings.context.notes_chars,
             skills=self._toolbox.listed_skills,
             sources=self._toolbox.listed_sources,
@@ -332,13 +332,16 @@ class TurnFactory:
         prompt = strategy_for(model.capabilities).build_prompt(facts)
         return prompt.with_hooks(state.hooked if state else None)
 
-    def _specs(self, state: SessionState | None) -> tuple[ToolSpec, ...]:
-        """The tools that the session's mode and run offer."""
-        needed = state.run.sources if state and state.run else ()
+    def _specs(self, state: SessionState | None, window: int) -> tuple[ToolSpec, ...]:
+        """The tools that the session's mode and run offer, and that the window has room for."""
+        run = state.run if state else None
+        needed = run.sources if run else ()
         specs = self._toolbox.specs(state.allowed_mode if state else self.settings.mode, needed)
-        only = state.run.tools if state and state.run else ()
-        offered = tuple(each for each in specs if not only or each.name in only)
-        return (*offered, *self._toolbox.named_specs(only))
+        wanted = run.tools if run else ()
+        if window < ROOMY_WINDOW:
+            specs = tuple(each for each in specs if each.name not in ROOMY_TOOLS or each.name in wanted)
+        named = self._toolbox.named_specs(wanted)
+        return tuple(each for each in (*specs, *named) if not run or run.allows(each.name))
 
 
 def price(model: Model, usage: Usage) -> float | None:

@@ -9,6 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import DecodeError
+from msgspec.json import decode
+
 from handrail.config.credentials import MODEL, Credentials, check_key, find_credential
 from handrail.config.layers import LoadedSettings
 from handrail.config.open_file import open_file
@@ -28,13 +31,22 @@ from handrail.models.providers import all_connections
 from handrail.models.structured_output import WayMemory
 from handrail.protocol.errors import ConfigProblem, HandrailError, SchemaRefused
 from handrail.sessions.session import Session
-from handrail.tools.secrets import Secret, Secrets, find_secrets, is_distinctive_secret, is_secret_variable
+from handrail.tools.secrets import (
+    Secret,
+    Secrets,
+    find_secrets,
+    is_distinctive_secret,
+    is_secret_variable,
+    sign_in_secrets,
+)
 from handrail.workspace.sensitive_names import is_secret_name
 
 if TYPE_CHECKING:
     from handrail.models.connect import Reachability
     from handrail.models.embedded.status import EmbeddedStatus
 
+SIGN_IN = "/sign-in"
+"""The end of a credential's name that is the sign-in at a source."""
 PROBE_SECONDS = 20.0
 PROBE_TOKENS = 32
 PROBE_SCHEMA = {
@@ -188,7 +200,9 @@ class ModelPool:
         variables = (name for each in connections.values() for name in each.key_env)
         keys = dict(_env_file_secrets(self._workspace)) if self._workspace else {}
         with suppress(ConfigProblem):  # reported when one of them is needed; none can be told before
-            keys |= {_secret_name(name): value for name, value in self.credentials.values().items()}
+            for name, value in self.credentials.values().items():
+                keys[_secret_name(name)] = value
+                keys |= {f"{name} {part.name}": part.value for part in _sign_in_parts(name, value)}
         return find_secrets(self._environment, variables, keys, self._learned)
 
     async def embedded(self) -> "EmbeddedStatus":
@@ -227,6 +241,12 @@ class ModelPool:
         variables = known.key_env if known else ()
         found = find_credential(self.credentials, name, variables, self._environment)
         return found.key if found else None
+
+
+def _sign_in_parts(name: str, value: str) -> Iterator[Secret]:
+    if name.endswith(SIGN_IN):
+        with suppress(DecodeError):
+            yield from sign_in_secrets(decode(value))
 
 
 def _secret_name(credential: str) -> str:

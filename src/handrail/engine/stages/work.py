@@ -144,8 +144,11 @@ def _compact(context: TurnContext, event: Compacted | None) -> bool:
 
 def conversation_request(context: TurnContext, model: Model) -> Request:
     """The conversation as the model can be shown it, with the tools it may call."""
+    prompt = context.strategy.prompt_for_request(context.prompt, context.session)
+    if run := context.session.state.run:
+        prompt = prompt._replace(tools=tuple(each for each in prompt.tools if run.allows(each.name)))
     return assemble_request(
-        prompt=context.strategy.prompt_for_request(context.prompt, context.session),
+        prompt=prompt,
         cut=with_run_summaries(context.session.state, model.capabilities.context_window),
         transcript=context.compactor.shown(model),
         capabilities=model.capabilities,

@@ -23,6 +23,7 @@ PLACES = (
     ("agents", "Agents"),
     ("skills", "Skills"),
     ("sources", "Sources"),
+    ("knowledge", "Knowledge"),
     ("audit", "Audit"),
     ("charts", "Charts"),
     ("settings", "Settings"),

@@ -57,6 +57,8 @@ class StageStarted(EventBase, tag="stage_started"):
     number: int = 0
     """Its place among the stages of the pipeline, from 1."""
     of: int = 0
+    tools: tuple[str, ...] = ()
+    """The only tools that its model can use, of those of the run; empty: all of them."""
 
 
 class StageCompleted(EventBase, tag="stage_completed"):

@@ -147,9 +147,10 @@ class FactGatherer(Value):
         """The call with its tool, arguments and command facts; raises ToolRefused."""
         tool = self.toolbox.find(call.name)
         state = self.session.state
-        only = state.run.tools if state.run else ()
-        if tool is None or (only and call.name not in only):
-            names = ", ".join(only or self.toolbox.names(state.allowed_mode))
+        run = state.run
+        if tool is None or (run and not run.allows(call.name)):
+            offered = (run and run.tools) or self.toolbox.names(state.allowed_mode)
+            names = ", ".join(name for name in offered if not run or run.allows(name))
             message = f"There is no tool {call.name[:80]}. There are: {names}."
             raise tool_refused(call.name, "unknown_tool", message)
         work = CallContext(

@@ -16,6 +16,7 @@ from msgspec import DecodeError
 from msgspec.json import decode
 
 from handrail.protocol.values import to_json
+from handrail.tools.secrets import sign_in_secrets
 from handrail.tools.sources.launch import STORED_AS, Credentials, Launch, SourceFailed
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class TokenStore:
     def __init__(self, launch: Launch, credentials: Credentials) -> None:
         self._name = STORED_AS.format(source=launch.source.name, name=SIGN_IN_NAME)
         self._credentials = credentials
+        self._secrets = launch.secrets
 
     def read(self) -> dict[str, Any]:
         text = self._credentials.get(self._name)
@@ -52,10 +54,16 @@ class TokenStore:
             found = decode(text) if text else {}
         except DecodeError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return self._learned(found if isinstance(found, dict) else {})
 
     def write(self, **values: Any) -> None:
-        self._credentials.set(self._name, to_json({**self.read(), **values}))
+        self._credentials.set(self._name, to_json(self._learned({**self.read(), **values})))
+
+    def _learned(self, sign_in: dict[str, Any]) -> dict[str, Any]:
+        """The same; a server may repeat its tokens in an answer, and they are hidden there."""
+        for part in sign_in_secrets(sign_in):
+            self._secrets.learn(*part)
+        return sign_in
 
 
 def has_sign_in(launch: Launch, credentials: Credentials) -> bool:

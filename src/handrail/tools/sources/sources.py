@@ -16,7 +16,6 @@ from handrail.config.source_tools import ApprovedTools
 from handrail.config.sources import Source, SourceFolders
 from handrail.protocol.errors import ConfigProblem
 from handrail.tools.sandbox.sandbox import Sandbox
-from handrail.tools.secrets import Secrets
 from handrail.tools.sources.launch import Credentials, Launch, SourceFailed, launch_of, sandbox_setup
 from handrail.workspace.files import Workspace
 
@@ -147,13 +146,6 @@ class Sources:
         """How the source is doing in this process; None if it was not used."""
         known = self._connections.get(name)
         return known[1].health if known else None
-
-    def secrets(self) -> Secrets:
-        """What was put into the definitions of the sources that are used."""
-        known = {
-            secret for _, connection in self._connections.values() for secret in connection.secrets.known
-        }
-        return Secrets(tuple(sorted(known, key=lambda secret: -len(secret.value))))
 
     async def close(self) -> None:
         """Close all connections; none of their processes is left."""

@@ -47,6 +47,10 @@ def _agent_fields(agent: "Agent", trust: "Trust", agents: "Agents") -> Iterator[
     yield "from", str(agent.files.found.folder)
     yield "trust", TRUST_LABELS[trust]
     yield "needs", ", ".join(definition.needs)
+    if definition.mode:
+        yield "mode", f"{definition.mode} at most"
+    if definition.tools:
+        yield "tools", ", ".join(definition.tools)
     yield "budget", _budget(pipeline.budget.tokens, pipeline.budget.usd)
     for number, (entry, stage) in enumerate(zip(definition.stages, pipeline.stages, strict=True), 1):
         what = entry.step if entry.kind == "code" else entry.prompt or "the conversation"
@@ -54,6 +58,8 @@ def _agent_fields(agent: "Agent", trust: "Trust", agents: "Agents") -> Iterator[
         yield from (("", line) for line in _model_lines(stage, agents))
         if stage.takes:
             yield "", f"takes {', '.join(stage.takes)}"
+        if stage.tools:
+            yield "", f"tools {', '.join(stage.tools)}"
         yield from (("", f"{name} = {_as_text(value)}") for name, value in entry.options.items())
         yield from (("", f"gate {gate.check}, else {gate.fails}") for gate in stage.gates)
         if stage.budget.tokens or stage.budget.usd:

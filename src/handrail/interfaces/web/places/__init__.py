@@ -11,6 +11,7 @@ from handrail.interfaces.web.places.changes import change_page, net_page, rewind
 from handrail.interfaces.web.places.charts import charts_page
 from handrail.interfaces.web.places.checks import checks_page, checks_part
 from handrail.interfaces.web.places.intents import blame_page, intent_page, intents_page
+from handrail.interfaces.web.places.knowledge import document_page, knowledge_page
 from handrail.interfaces.web.places.settings import keys_part, settings_page
 from handrail.interfaces.web.places.skills import skills_page
 from handrail.interfaces.web.places.sources import sources_page
@@ -46,6 +47,8 @@ PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
     "/agents/{agent}": agent_page,
     "/skills": skills_page,
     "/sources": sources_page,
+    "/knowledge": knowledge_page,
+    "/knowledge/{document}": document_page,
     "/settings": settings_page,
     "/keys": keys_part,
     "/viewer": viewer_page,

@@ -31,7 +31,7 @@ function plan(text) {
   if (session && verb === "edit") return editPlan(rest);
   if (session && text === "approve") return approvePlan();
   if (session && text === "follow") return followPlan();
-  return say(required(text, "/plan TASK"), "plan", "plan");
+  return say(required(text, "/plan TASK"), "plan-mode", "plan");
 }
 
 const setStatus = (status) => request("PATCH", `/sessions/${session}`, { status });
