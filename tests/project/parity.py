@@ -209,6 +209,17 @@ ROWS = (
         why_not={"mcp": NO_TURNS},
     ),
     Row(
+        "Split a request into subtasks",
+        ("split", "splits"),
+        why_not={
+            "conversation": IN_SHELL,
+            "http": "a split runs in the shell that started it",
+            "page": "a split runs in the shell that started it",
+            "acp": EDITOR_PLACE,
+            "mcp": NO_TURNS,
+        },
+    ),
+    Row(
         "Intents: list, select, edit, check",
         ("intents",),
         ("intent",),
