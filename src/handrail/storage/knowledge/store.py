@@ -51,6 +51,13 @@ class Counts(NamedTuple):
     without_vector: int
 
 
+class Waiting(NamedTuple):
+    """Paragraphs that need a vector, and their characters."""
+
+    paragraphs: int
+    characters: int
+
+
 class FoundLink(NamedTuple):
     paragraph: int
     link: Link
@@ -292,6 +299,14 @@ class KnowledgeStore:
         """Paragraphs that still need a vector: number, document, heading, text."""
         query = "SELECT number, document, heading, text FROM paragraphs WHERE slot IS NULL LIMIT ?"
         return list(self._rows(query, limit))
+
+    def waiting(self, *, everything: bool) -> Waiting:
+        """What needs a vector; `everything`: also what has one."""
+        query = (
+            "SELECT count(*), coalesce(sum(length(heading) + length(text)), 0) FROM paragraphs"
+            " WHERE ? OR slot IS NULL"
+        )
+        return Waiting(*self._row(query, everything))
 
     def next_slots(self, count: int) -> list[int]:
         """Slots for so many vectors: those of removed ones first, then new ones."""

@@ -100,7 +100,7 @@ def ask_for_model(base: "KnowledgeBase", *, yes: bool) -> None:
     from handrail.app.extensions.knowledge import EmbeddingDownload
 
     model = EmbeddingDownload()
-    if not model.missing or model.missing_libraries:
+    if base.model.name != model.name or not model.missing or model.missing_libraries:
         return
     if not yes:
         if base.store.state(ASKED) or not can_ask(sys.stderr):
@@ -125,7 +125,9 @@ def download(model: Any) -> None:
 
 def make_vectors(base: "KnowledgeBase") -> None:
     """Make the missing vectors, with a line of progress in a terminal."""
-    total = base.status().without_vector
+    total, characters = base.waiting()
+    if total and not base.model.missing and (words := base.model.told(characters)):
+        print_text(words, file=sys.stderr)
     live = is_terminal(sys.stderr)
 
     def told(done: int) -> None:
