@@ -44,6 +44,11 @@ PARAGRAPHS = (
     f"SELECT {', '.join(PARAGRAPH_COLUMNS)} FROM paragraphs p JOIN documents d ON d.number = p.document"
 )
 
+UNRELATED = (
+    "FROM paragraphs WHERE NOT EXISTS (SELECT 1 FROM links WHERE paragraph = paragraphs.number"
+    " AND role = 'refers' AND kind = 'entity' AND key = '')"
+)
+
 
 class Counts(NamedTuple):
     documents: int
@@ -52,7 +57,7 @@ class Counts(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Paragraphs that need a vector, and their characters."""
+    """Paragraphs that something has not been done for yet, and their characters."""
 
     paragraphs: int
     characters: int
@@ -191,7 +196,7 @@ class KnowledgeStore:
                 "UPDATE paragraphs SET (ordinal, start, line, page) = (?, ?, ?, ?) WHERE number = ?",
                 (ordinal, new.start, new.line, new.page, row),
             )
-            run("DELETE FROM links WHERE paragraph = ?", (row,))
+            run("DELETE FROM links WHERE paragraph = ? AND kind <> 'entity'", (row,))
         self._connection.executemany(
             "INSERT OR IGNORE INTO links (paragraph, role, kind, key, label) VALUES (?, ?, ?, ?, ?)",
             ((row, each.role, each.kind, each.key, each.label) for each in new.links),
@@ -270,6 +275,23 @@ class KnowledgeStore:
             if seen[each.key] <= most:
                 found.append(FoundLink(number, each))
         return found
+
+    def without_relations(self) -> Waiting:
+        """The paragraphs in which no model has looked for relations."""
+        return Waiting(*self._row(f"SELECT count(*), coalesce(sum(length(text)), 0) {UNRELATED}"))
+
+    def next_without_relations(self) -> list[tuple[int, str]]:
+        """Some of them: number and text."""
+        return self._rows(f"SELECT number, text {UNRELATED} ORDER BY number LIMIT {MANY}")
+
+    def put_relations(self, paragraph: int, links: Sequence[Link]) -> None:
+        """Keep what a model has found in a paragraph, and that it has looked."""
+        looked = Link("refers", "entity", "", "")
+        with self._guard, transaction(self._connection, self.path):
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO links (paragraph, role, kind, key, label) VALUES (?, ?, ?, ?, ?)",
+                ((paragraph, each.role, each.kind, each.key, each.label) for each in (looked, *links)),
+            )
 
     # The word index
 
