@@ -96,7 +96,7 @@ ROWS = (
         (),
         ("mode", "route", "model"),
         ("/models",),
-        "",
+        acp="`session/set_mode`",
         why_not={"shell": "options --mode, --route and --model of each command", "mcp": SET_UP},
     ),
     Row(
@@ -140,6 +140,7 @@ ROWS = (
             "POST /sessions/{session}/fork",
         ),
         "the list of sessions",
+        "`session/list`, `load`, `resume`, `fork`, `close`",
         why_not={"mcp": NO_TURNS},
     ),
     Row(
@@ -323,7 +324,7 @@ ROWS = (
         ("sources",),
         ("/sources",),
         "Sources",
-        why_not={"mcp": "other agents have their own", "acp": "the editor has MCP servers of its own"},
+        why_not={"mcp": "other agents have their own"},
     ),
     Row(
         "Knowledge base",
