@@ -94,11 +94,13 @@ async def _turn(app: "App", session_id: str, text: str) -> tuple[TurnFinished, s
 def _changed(workspace: Workspace, copy: ScratchCopy, job: Job) -> tuple[NewFile, ...]:
     """What the agent changed; raises PathProblem where it wrote what the subtask may not write."""
     given = {file.path: file.text for file in job.files}
-    found = copy.differences()
+    found, tree = copy.differences(), Workspace(copy.root)
     changed: list[NewFile] = []
     for path in dict.fromkeys((*found.added, *found.changed, *found.removed, *given)):
-        file = copy.root / path
-        data = file.read_bytes() if file.is_file() and not file.is_symlink() else None
+        place = tree.resolve(path)
+        if not place.inside:
+            raise PathProblem(f"{path} leads out of the tree. Make it a file.", "outside_workspace", path)
+        data = tree.read(place).data if tree.exists(place) else None
         before = _before(workspace, path) if path not in given else given[path]
         if sha256(data or b"").digest() == sha256((before or "").encode()).digest() and (
             (data is None) == (before is None)
