@@ -8,6 +8,7 @@ import pytest
 
 from handrail.protocol.events import QuestionAsked, ToolFinished
 from tests.engine.conversation import Conversation, call, conversation
+from tests.hostile.http_source import HostileServer, serving
 from tests.processes import gone, lasting
 from tests.tools.sources.places import PYTHON, SERVER, own, words
 
@@ -58,10 +59,13 @@ async def test_a_server_that_does_not_start_is_an_error_within_the_limit(
 
 
 @pytest.mark.promise("SOURCE-12")
-async def test_a_server_that_never_answers_is_an_error_within_the_limit_and_ended(tmp_path: Path) -> None:
-    talk, _ = await act(tmp_path, "hangs")
+@pytest.mark.parametrize("how", ["hangs", "stalls"])
+async def test_a_server_that_never_answers_is_an_error_within_the_limit_and_ended(
+    tmp_path: Path, how: str
+) -> None:
+    talk, _ = await act(tmp_path, how, call_seconds=1)
     (content,) = failures(talk)
-    assert "act did not answer within 3 s" in content
+    assert "act did not answer within 1 s" in content
     assert "It is not repeated" in content
     assert await gone(str(SERVER))
 
@@ -93,6 +97,47 @@ async def test_lines_that_are_no_messages_are_left_alone(tmp_path: Path) -> None
     talk, _ = await act(tmp_path, "logs on its output")
     (ended,) = talk.all(ToolFinished)
     assert ended.status == "ok"
+
+
+@pytest.mark.promise("SOURCE-12")
+@pytest.mark.promise("SOURCE-13")
+@pytest.mark.promise("SOURCE-14")
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("hangs at start", "it did not start within 3 s"),
+        ("hangs", "act did not answer within 3 s"),
+        ("stalls", "act did not answer within 3 s"),
+        ("floods", "it sent more than 64 MB at once"),
+        ("floods an event", "exceeded the 4000000 byte limit"),
+        ("is compressed", "it sent a compressed answer"),
+        ("breaks", ""),
+        ("goes away", ""),
+        ("redirects", "elsewhere not followed"),
+    ],
+)
+async def test_a_hostile_server_over_http_is_an_error_within_the_limit_and_called_once(
+    tmp_path: Path, how: str, why: str
+) -> None:
+    server = HostileServer(how)
+    async with serving(server) as url:
+        seconds = {"start_seconds": 3 if how == "hangs at start" else 60}
+        seconds["call_seconds"] = 3 if how in ("hangs", "stalls") else 60
+        own(
+            os.environ,
+            url=url,
+            headers={"authorization": "Bearer of-this-server"},
+            tools={"unasked": ["*"]},
+            **seconds,
+        )
+        async with conversation(tmp_path, [ACT, {"text": "I go on."}], mode="auto") as talk:
+            before = memory()
+            assert (await talk.turn("Act")).reason == "answered"
+            assert memory() - before < MEMORY
+    (content,) = failures(talk)
+    assert why in content, content
+    assert server.calls == (how != "hangs at start")
+    assert server.elsewhere == []
 
 
 @pytest.mark.promise("SOURCE-15")
