@@ -48,6 +48,7 @@ class HostileServer:
         match message.get("method", ""):
             case "initialize" if self.how == "hangs at start":
                 await anyio.sleep_forever()
+                return
             case "initialize":
                 version = message["params"]["protocolVersion"]
                 info = {"name": "hostile", "version": "1"}

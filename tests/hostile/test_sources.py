@@ -121,7 +121,7 @@ async def test_a_hostile_server_over_http_is_an_error_within_the_limit_and_calle
 ) -> None:
     server = HostileServer(how)
     async with serving(server) as url:
-        seconds = {"start_seconds": 3 if how == "hangs at start" else 60}
+        seconds: dict[str, Any] = {"start_seconds": 3 if how == "hangs at start" else 60}
         seconds["call_seconds"] = 3 if how in ("hangs", "stalls") else 60
         own(
             os.environ,
