@@ -1,8 +1,8 @@
 """`python -m bench.tasks`: requests over a list of 40 tasks; what the embedded model makes of them.
 
-Counts the proposals that are as expected, apart for the 30 requests that the prompts were written with and
-for 15 that nothing was tuned on. Ends with 1 where anything was changed without the user's word, or where a
-request that only asks got a proposal: neither depends on the model.
+Counts the proposals that are as expected, apart for the 30 requests that the prompts were written with, for
+15 that were read while tuning, and for 15 that nothing was tuned on. Ends with 1 where anything was changed
+without the user's word, or where a request that only asks got a proposal: neither depends on the model.
 """
 
 import sys
@@ -19,7 +19,7 @@ from handrail.protocol.events import Recorded, StageCompleted, TurnFinished
 from handrail.tasks.dates import read_date
 from handrail.tasks.normalise import Clock
 
-SETS = {"requests.txt": "tuned on", "fresh.txt": "not tuned on"}
+SETS = {"requests.txt": "tuned on", "seen.txt": "seen while tuning", "fresh.txt": "not tuned on"}
 TITLES = (
     *(
         "Plan the party",

@@ -252,10 +252,56 @@ async def test_a_small_model_is_not_needed_for_a_question(
             "- Buy milk (#1)",
         ]
         assert talk.requests == []
-        await talk.turn("remind me to pay the rent")
+        await talk.turn('remind me of "the rent", I have to pay it')
         assert asked(talk).startswith("This would add 1 task.")
         assert len(talk.requests) == 1
         assert "Call Zoë" not in words(talk.requests[0])
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    abilities = Capabilities(context_window=8_192, native_tools=False, schema_output=True, one_action=True)
+    monkeypatch.setattr(ScriptedModel, "capabilities", abilities)
+
+
+@pytest.mark.promise("TASK-21")
+@pytest.mark.usefixtures("small")
+async def test_what_the_words_say_needs_no_small_model_and_can_be_corrected(tmp_path: Path) -> None:
+    many = [{"title": f"Old idea {number}"} for number in range(25)]
+    async with talking(tmp_path, seed=[*SEED, *many]) as talk:
+        await talk.turn("remind me to call mum on 2 may 2031 at 10")
+        assert '  a  add "Call mum" on Fri 2031-05-02 at 10:00 (event)' in asked(talk)
+        await talk.turn("make it 3 may 2031")
+        assert '  a  add "Call mum" on Sat 2031-05-03 at 10:00 (event)' in asked(talk)
+        await talk.turn("1")
+        await talk.turn("mark the plants of 2031-05-05 as done on my list")
+        assert '  a  complete 3 "Water the plants" for Mon 2031-05-05' in asked(talk)
+        await talk.turn("1")
+        assert talk.app.tasks.all()[2].completed_occurrences == ("2031-05-05",)
+        await talk.turn("delete all old ideas from my list")
+        assert "a  delete 25 tasks: Old idea 0, Old idea 1" in asked(talk)
+        await talk.turn("1")
+        assert asked(talk).startswith("This deletes 25 tasks.")
+        await talk.turn("1")
+        assert titles(talk) == ["Buy milk", "Call Zoë", "Water the plants", "Call mum"]
+        await talk.turn("remove the yacht from my list")
+        assert ended(talk) == "- delete: There is no task yacht. Use a number of the list."
+        assert not any("Output of look" in words(each) for each in talk.requests)
+
+
+@pytest.mark.promise("TASK-21")
+@pytest.mark.usefixtures("small")
+async def test_what_a_small_model_invents_is_left_out(tmp_path: Path) -> None:
+    invented = {"id": "2", "title": "x", "scheduled_for": "friday", "time": "16:00", "recurrence": "weekly"}
+    script = [{"text": json.dumps({"op": op, **invented})} for op in ("update", "create")]
+    async with talking(tmp_path, *script) as talk:
+        await talk.turn("I have talked to Zoë, mark that task as done")
+        assert asked(talk).splitlines()[1].strip() == 'a  complete 2 "Call Zoë"'
+        await talk.turn("2")
+        await talk.turn('remind me of "the rent" tomorrow at 9:30')
+        (operation,) = [line for line in asked(talk).splitlines() if line.startswith("  a")]
+        assert "weekly" not in operation
+        assert "16:00" not in operation
 
 
 @pytest.mark.promise("TASK-10")

@@ -27,6 +27,7 @@ GYM = {"title": "Gym", "recurrence": "every monday"}
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
+        ({"title": "Half \ud83d"}, {"op": "create", "title": "Half ?"}),
         ({"title": "  Buy   milk "}, {"op": "create", "title": "Buy milk"}),
         (
             {"action": "add", "name": "A", "dueDate": "fri"},
@@ -106,6 +107,10 @@ def test_an_operation_is_understood_as_it_was_meant(tmp_path: Path, given: Any, 
         ({"op": "bulk_complete", "where": {"completed": False}}, "Task 2: .* use complete_occurrence"),
         ({"op": "bulk_update", "where": {"completed": False}, "title": "x"}, "one by one"),
         ({"op": "explode"}, "There is no operation 'explode'"),
+        ({"op": "delete", "id": "\ud800"}, r"There is no task \?"),
+        ({"op": "update", "id": 1, "date": "0001-01-01T00:00:00+14:00"}, "is not a date"),
+        ({"op": "update", "id": 1, "date": "9999-12-31T23:59:59-14:00"}, "is not a date"),
+        ({"op": "create", "id": "9" * 5_000}, "needs a title"),
         ("delete all", "An operation is an object"),
         ({"title": "x" * 301}, "more than 300 characters"),
     ],

@@ -144,6 +144,8 @@ def test_a_search_finds_words_in_any_case_and_without_accents_the_title_first(tm
         assert [task.id for task in tasks.search("ZOE")] == ["2", "4", "1", "3"]
         assert [task.id for task in tasks.search("call zo")] == ["2"]
         assert tasks.search("  ") == []
+        tasks.apply([{"title": f"Chapter {number}"} for number in (4, 40, 14)])
+        assert [task.title for task in tasks.search("chapter 4")] == ["Chapter 4", "Chapter 40", "Chapter 14"]
 
 
 @pytest.mark.promise("TASK-7")

@@ -13,7 +13,7 @@ from handrail.protocol.task import OperationReport, OperationResult, Task, TaskK
 from handrail.protocol.values import Value
 from handrail.tasks.dates import DATE_HINT, read_date, week_of
 from handrail.tasks.describe import applied_text, kind_of, missing, operation_line
-from handrail.tasks.normalise import named_weekday
+from handrail.tasks.normalise import YEARS, named_weekday
 from handrail.tasks.recurrence import ONE_DAY, occurrences, open_occurrence
 from handrail.tasks.task_list import MAX_DRYRUN_IDS, TaskList, target_digest
 from handrail.workspace.files import Workspace
@@ -130,7 +130,7 @@ def find_task(tasks: TaskList, words: str) -> Task:
 
 def find_day(tasks: TaskList, words: str) -> date:
     """The day that the words mean; raises UsageProblem."""
-    if found := read_date(words, *tasks.clock):
+    if (found := read_date(words, *tasks.clock)) and found.year in YEARS:
         return found
     raise UsageProblem(f"{words!r} is not a date: {DATE_HINT}.")
 

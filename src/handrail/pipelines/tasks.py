@@ -47,6 +47,7 @@ from handrail.tasks.describe import (
 from handrail.tasks.scope import asks_only, asks_something, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
 from handrail.tasks.task_list import target_digest
+from handrail.tasks.wording import by_occurrence, corrected_wording, grounded, understood
 
 LOOK, PROPOSE, PROPOSE_ONE, CHECK = "look", "propose", "propose_one", "check"
 SUMMARISE, OFFER, DECIDE, APPLY = "summarise", "offer", "decide", "apply"
@@ -168,14 +169,28 @@ async def look(work: StepContext) -> Output:
     if small and not (where or asks_only(work.question)):  # it takes any task for the one that is meant
         adds = ADDS.match(work.question)
         shown = () if adds else tuple(task for task in shown if names(words, task))
+    read = _understood(work, where) if small and not asks_only(work.question) else None
     today = tasks.clock.today
     return {
         "today": f"{today:%A} {today}",
         "tasks": [task_line(task, today) for task in shown],
         "total": total,
         **({"filter": _where_json(where)} if where else {}),
+        **({"understood": read} if read else {}),
         "earlier": work.earlier,
     }
+
+
+def _understood(work: StepContext, where: TaskFilter | None) -> dict[str, Any] | None:
+    """The operation that the words alone say."""
+    read = corrected_wording(work.question, work.feedback, work.tasks.clock)
+    picked = [task.id for task in work.tasks.find(where)] if where else []
+    return understood(read, work.tasks.load().tasks, work.tasks.clock, picked) if read else None
+
+
+def is_understood(output: Output, _outputs: Outputs) -> Verdict:
+    """Passes where no model is needed."""
+    return Passed() if output.get("understood") else Failed(("A model has to say what is meant.",))
 
 
 def _where_json(where: TaskFilter) -> dict[str, Any]:
@@ -185,7 +200,7 @@ def _where_json(where: TaskFilter) -> dict[str, Any]:
 async def check(work: StepContext) -> Output:
     """The proposal in its normal form, evaluated against the list."""
     shown = work.outputs[LOOK]["tasks"]
-    proposed = work.outputs.get(PROPOSE) or _single(work.outputs.get(PROPOSE_ONE, {}), shown)
+    proposed = work.outputs.get(PROPOSE) or _single(work, shown)
     only_asks = asks_only(work.question)
     operations = [] if only_asks else proposed.get("operations", [])
     answer = proposed.get("answer", "").strip()
@@ -225,18 +240,25 @@ def _listed(work: StepContext) -> str:
     return "\n".join([count, "", *lines[:MAX_FOCUSED], *more])
 
 
-def _single(operation: Output, shown: Sequence[str]) -> Output:
-    """The operation of a small model, without the fields that it left empty or cannot mean."""
-    if operation and not shown:  # there is no task that it could change
-        operation = {**operation, "op": "create"}
-    elif operation and len(shown) == 1:
-        operation = {**operation, "id": shown[0].split(maxsplit=1)[0]}
-    unused = ("title",) if operation.get("op") != "create" else ("id",)
+def _single(work: StepContext, shown: Sequence[str]) -> Output:
+    """What the words say; else the operation of a small model, without what it left empty or cannot mean."""
+    if read := work.outputs[LOOK].get("understood"):
+        return {"operations": [read]}
+    said: Output = work.outputs.get(PROPOSE_ONE, {})
+    if not said:
+        return {"operations": []}
+    read = corrected_wording(work.question, work.feedback, work.tasks.clock)
+    operation = grounded(said, " ".join([work.question, *work.feedback]), read)
+    if not (shown or (read and read.is_clear)):  # there is no task that it could change
+        operation["op"] = "create"
+    elif len(shown) == 1:
+        operation["id"] = shown[0].split(maxsplit=1)[0]
+    unused = ("title",) if operation["op"] != "create" else ("id",)
     kept = {name: value for name, value in operation.items() if value.strip() and name not in unused}
     repeats = kept.get("recurrence")
     if repeats and kept["op"] == "create" and kept.get("scheduled_for", repeats) == repeats:
         kept["scheduled_for"] = "today"
-    return {"operations": [kept] if kept else []}
+    return {"operations": [by_occurrence(kept, work.tasks.load().tasks)]}
 
 
 def _many_alike(results: Sequence[OperationResult]) -> bool:
@@ -388,7 +410,15 @@ TASKS = Pipeline(
     stages=(
         Stage(LOOK, "code", step="tasks_look", takes=(LOOK,)),
         Stage(PROPOSE, "ask", prompt=PROMPT, takes=(LOOK,), schema=SCHEMA, max_output=2_048),
-        Stage(PROPOSE_ONE, "ask", prompt=ONE_PROMPT, takes=(LOOK,), schema=ONE_SCHEMA, max_output=200),
+        Stage(
+            PROPOSE_ONE,
+            "ask",
+            prompt=ONE_PROMPT,
+            takes=(LOOK,),
+            schema=ONE_SCHEMA,
+            max_output=200,
+            unless="tasks_are_understood",
+        ),
         Stage(
             CHECK,
             "code",
@@ -434,6 +464,7 @@ TASKS = Pipeline(
     tells="tasks_told",
     functions=Functions(
         checks={
+            "tasks_are_understood": is_understood,
             "tasks_are_valid": is_valid,
             "tasks_change_nothing": changes_nothing,
             "tasks_are_decided": is_decided,

@@ -82,7 +82,8 @@ def read_date(text: str, today: date, zone: ZoneInfo) -> date | None:
     }
     if words in named:
         return named[words]
-    return _read_distance(words, today) or _read_weekday(words, today) or _read_day_and_month(words, today)
+    readers = (_read_distance, _read_weekday, _read_day_of_month, _read_day_and_month)
+    return next((found for reader in readers if (found := reader(words, today))), None)
 
 
 def _read_moment(text: str, zone: ZoneInfo) -> date | None:
@@ -91,7 +92,10 @@ def _read_moment(text: str, zone: ZoneInfo) -> date | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return (moment.astimezone(zone) if moment.tzinfo else moment).date()
+    try:
+        return (moment.astimezone(zone) if moment.tzinfo else moment).date()
+    except OverflowError:  # in the first or the last year that there is
+        return None
 
 
 def _read_distance(words: str, today: date) -> date | None:
@@ -124,8 +128,22 @@ def _read_weekday(words: str, today: date) -> date | None:
     return today + ((index - today.weekday() - 1) % WEEK + 1) * ONE_DAY
 
 
+def _read_day_of_month(words: str, today: date) -> date | None:
+    """The next `1st`, today included."""
+    found = re.fullmatch(r"(?:the )?(\d{1,2})(?:st|nd|rd|th)", words)
+    if not found:
+        return None
+    for months in range(3):
+        first = _add_months(today.replace(day=1), months)
+        if 1 <= int(found[1]) <= monthrange(first.year, first.month)[1]:
+            day = first.replace(day=int(found[1]))
+            if day >= today:
+                return day
+    return None
+
+
 def _read_day_and_month(words: str, today: date) -> date | None:
-    words = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b|,", "", words)
+    words = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b|,|\bthe\s|\bof\s", "", words)
     for pattern, day_at, month_at in (
         (r"(\d{1,2})\.? ([a-z]{3,9})(?: (\d{4}))?", 1, 2),
         (r"([a-z]{3,9}) (\d{1,2})(?: (\d{4}))?", 2, 1),

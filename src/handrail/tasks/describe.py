@@ -156,7 +156,10 @@ def _differences(before: Task, after: Task) -> Iterable[str]:
     for name in ("title", "notes", "scheduled_for", "time", "priority", "completed"):
         old, new = getattr(before, name), getattr(after, name)
         if old != new:
-            yield f"{FIELD_NAMES.get(name, name)} {_value(name, old)} → {_value(name, new)}"
+            shown = (
+                "repeats from" if name == "scheduled_for" and after.repeats else FIELD_NAMES.get(name, name)
+            )
+            yield f"{shown} {_value(name, old)} → {_value(name, new)}"
     if before.recurrence != after.recurrence:
         yield f"repeats {repeat_text(before) or 'never'} → {repeat_text(after) or 'never'}"
 

@@ -140,7 +140,7 @@ class _Reader:
         )
 
     def _op(self, where: TaskFilter | None, fields: Mapping[str, Any]) -> str:
-        said = re.sub(r"[\s-]+", "_", str(self._given.get("op") or "").strip().lower())
+        said = re.sub(r"[\s-]+", "_", storable(self._given.get("op") or "").strip().lower())
         op = said if said in OPS else OTHER_OPS.get(said, "")
         if said and not op:
             self._errors.append(f"There is no operation {said!r}: use one of {', '.join(OPS)}.")
@@ -164,7 +164,7 @@ class _Reader:
         if given is None or isinstance(given, bool | list | dict):
             title = self._given.get("title") if op in ("delete", "complete", "complete_occurrence") else None
             given = title if isinstance(title, str) else ""
-        text = str(given).strip()
+        text = storable(given).strip()
         number = re.fullmatch(r"(?:#|t|task[\s_#-]*)?0*(\d+)(?:[\s|:.,-]+(.*))?", text.lower())
         task = self._tasks.get(number[1]) if number else None
         if number and task and fold(number[2] or task.title) == fold(task.title):  # `5 Buy milk`
@@ -203,7 +203,7 @@ class _Reader:
         return " ".join(self._text(value).split())
 
     def _text(self, value: Any) -> str:
-        return "" if value is None else str(value).strip()
+        return "" if value is None else storable(value).strip()
 
     def _date(self, value: Any) -> Any:
         if value is None or str(value).strip().lower() in NOTHING:
@@ -273,7 +273,7 @@ class _Reader:
             if given.get(name) is not None
         }
         return TaskFilter(
-            ids=tuple(dict.fromkeys(str(each).strip().lstrip("#") for each in named)),
+            ids=tuple(dict.fromkeys(storable(each).strip().lstrip("#") for each in named)),
             text=self._line(given.get("text")),
             scheduled_range=self._range(given.get("scheduled_range")),
             priority="" if priority is UNSET else priority,
@@ -332,6 +332,11 @@ def _flat(raw: Mapping[str, Any]) -> dict[str, Any]:
     if "date" in found and "complete" not in OTHER_OPS.get(said, said):
         found.setdefault("scheduled_for", found.pop("date"))
     return found
+
+
+def storable(value: object) -> str:
+    """The value as text that UTF-8 can hold: a model or a terminal can send half a character."""
+    return str(value).encode(errors="replace").decode()
 
 
 def _snake(name: object) -> str:

@@ -47,9 +47,12 @@ def read_scope(message: str, clock: Clock) -> TaskFilter | None:
 
     A request for a change often names the day that a task moves to, so its words are not a filter.
     """
-    if not asks_only(message):
-        return None
-    text = message.lower()
+    return read_filter(message, clock) if asks_only(message) else None
+
+
+def read_filter(words: str, clock: Clock) -> TaskFilter | None:
+    """The tasks of a day, a priority or a state; None where the words name none."""
+    text = words.lower()
     span = SPAN.search(text)
     priority = PRIORITY.search(text)
     done = True if re.search(r"\b(?:done|completed|finished)\b", text) else None

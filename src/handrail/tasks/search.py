@@ -74,7 +74,7 @@ def folded_title(task: Task) -> str:
 
 
 def search(tasks: Iterable[Task], text: str) -> list[Task]:
-    """Tasks that have every word of the text, the best first: in the title, at the start of a word, open."""
+    """Tasks that have every word of the text, the best first: open, in the title, as a word, as its start."""
     words = _words(text)
     if not words:
         return []
@@ -83,7 +83,7 @@ def search(tasks: Iterable[Task], text: str) -> list[Task]:
         shown = _search_text(task.title, task.notes)
         if all(word in shown.title or word in shown.notes for word in words):
             in_title = sum(f" {word}" in shown.title for word in words) * 2
-            in_title += sum(word in shown.title for word in words)
+            in_title += sum((word in shown.title) + (word in shown.words) for word in words)
             found.append((task.completed, -in_title, -task.number, task))
     return [each[-1] for each in sorted(found, key=lambda each: each[:-1])]
 
@@ -148,7 +148,7 @@ def focused(
         found.sort(key=lambda task: (task.completed, _nearness(task, today), task.number))
         return Focus(tuple(found[:most]), len(found))
     monday, sunday = (day.isoformat() for day in week_of(today))
-    words = _telling_words(message)
+    words = telling_words(message)
 
     def rank(task: Task) -> tuple[int, bool, int, int]:
         shared = _shared(words, task) if words else 0
@@ -163,10 +163,10 @@ def focused(
 
 def names(message: str, task: Task) -> bool:
     """Whether the message has a word of the task's title, or its number."""
-    return _shared(_telling_words(message), task) > 0
+    return _shared(telling_words(message), task) > 0
 
 
-def _telling_words(message: str) -> set[str]:
+def telling_words(message: str) -> set[str]:
     """The words of a message that can name a task: its numbers, and words that not every message has."""
     words = set(fold(message).split())
     return {word for word in words if word.isdigit() or len(word) >= MIN_WORD} - COMMON_WORDS

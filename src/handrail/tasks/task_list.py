@@ -181,7 +181,7 @@ class TaskList:
         Raises ChangedSince where the list has changed so that something else would be done,
         IdempotencyConflict where the key came with other operations.
         """
-        body = hashlib.sha256(to_json(operations).encode()).hexdigest()
+        body = hashlib.sha256(to_json(operations).encode()).hexdigest() if key else ""
         for left in reversed(range(APPEND_TRIES)):
             state = self.load()
             if key and (used := state.keys.get(key)) and self._now() - used.at < key_seconds:
@@ -199,7 +199,7 @@ class TaskList:
                 changes=found.changes,
                 report=found.report,
                 key=key,
-                body=body if key else "",
+                body=body,
                 by=by,
                 session_id=session_id,
             )

@@ -59,7 +59,7 @@ def test_a_repeating_task_is_done_day_by_day_and_the_week_shows_it(tmp_path: Pat
     assert "from today 09:30, daily until" in tasks(
         tmp_path, "add", "Stand-up", "--every", "day", "--at", "9:30"
     )
-    assert tasks(tmp_path, "done", "stand") == f"Done: 1 Stand-up for {day(0)}\n"
+    assert tasks(tmp_path, "done", "stand") == "Done: 1 Stand-up, today\n"
     assert f"already completed for {day(0)}" in tasks(tmp_path, "done", "1", "--on", "today", status=2)
     rows = [json.loads(text) for text in tasks(tmp_path, "week", "--json").splitlines()]
     assert len(rows) == 7
@@ -77,10 +77,10 @@ def test_a_day_has_what_occurs_on_it(tmp_path: Path) -> None:
     tasks(tmp_path, "add", "Meeting", "--on", "2031-03-10", "--at", "10")
     tasks(tmp_path, "done", "1", "--on", "2031-03-09")
     shown = tasks(tmp_path, "list", "--on", "2031-03-10")
-    assert shown == "Mon 10 Mar\n  2 ○ Meeting  10:00\n  1 ○ Stretch  ↻ daily\n"
+    assert shown == "Mon 10 Mar 2031\n  2 ○ Meeting  10:00\n  1 ○ Stretch  ↻ daily\n"
     (day,) = map(json.loads, tasks(tmp_path, "list", "--on", "2031-03-09", "--all", "--json").splitlines())
     assert (day["day"], [each["done"] for each in day["tasks"]]) == ("2031-03-09", [True])
-    assert tasks(tmp_path, "list", "--on", "2031-03-09") == "Sun 9 Mar\n"
+    assert tasks(tmp_path, "list", "--on", "2031-03-09") == "Sun 9 Mar 2031\n"
 
 
 def test_a_wrong_request_changes_nothing_and_says_what_to_do(tmp_path: Path) -> None:
@@ -90,7 +90,13 @@ def test_a_wrong_request_changes_nothing_and_says_what_to_do(tmp_path: Path) -> 
     assert "'someday' is not a date: write it as" in tasks(tmp_path, "edit", "1", "--on", "someday", status=2)
     assert "There is no task '9'" in tasks(tmp_path, "done", "1", "9", status=2)
     assert "is not a recurrence" in tasks(tmp_path, "add", "x", "--every", "eon", status=2)
+    assert "such as --on fri" in tasks(tmp_path, "edit", "1", status=2)
+    for given in ("²-³", "1²", "9" * 5_000, "7-99999999999"):  # as digits and as ranges they are no number
+        assert "There is no task" in tasks(tmp_path, "delete", given, status=2)
+    for far in ("9999-12-31", "0001-01-01"):
+        assert "is not a date: write it as" in tasks(tmp_path, "week", far, status=2)
     assert len(tasks(tmp_path, "list", "--json").splitlines()) == 2
+    assert tasks(tmp_path, "add", "half \udcff a character") == "Added 3 half ? a character\n"
     tasks(tmp_path, "done", "milk")
     assert "○ Milk\n" not in tasks(tmp_path)
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from handrail.app.tasks import TaskList
 
 Result = TypeVar("Result")
-MAX_SHOWN = 10
+MAX_SHOWN, MAX_DIGITS = 10, 20
 PRIORITIES = ("low", "medium", "high", "none")
 EMPTY = 'No tasks. Add one: handrail tasks add "Call the dentist" --on fri --at 9:30'
 VERBS = {
@@ -146,7 +147,8 @@ def edit(given: dict[str, Any], /, words: tuple[str, ...], as_json: bool, **valu
 
     def run(tasks: "TaskList", _: "App") -> int:
         task = find_task(tasks, " ".join(words))
-        wanted = given_fields(values)
+        if not (wanted := given_fields(values)):
+            raise UsageProblem(f"Say what changes, such as --on fri or --title TEXT: {task.id} {task.title}")
         if "until" in wanted and "recurrence" not in wanted:
             wanted["recurrence"] = task_lines.repeat_text(task.recurrence)
         return apply(tasks, [{"op": "update", "id": task.id, **wanted}], as_json=as_json)
@@ -204,16 +206,20 @@ def named(tasks: "TaskList", words: Sequence[str]) -> list[Task]:
     numbers: list[str] = []
     for word in words:
         first, dash, last = word.lstrip("#").partition("-")
-        if dash and first.isdigit() and last.isdigit() and len(last) < 7:
-            known = tasks.load().tasks
-            numbers += [str(number) for number in range(int(first), int(last) + 1) if str(number) in known]
-        elif first.isdigit() and not dash:
+        if dash and is_number(first) and is_number(last):
+            wanted = range(int(first), int(last) + 1)
+            numbers += [task.id for task in tasks.all() if task.number in wanted]
+        elif is_number(first) and not dash:
             numbers.append(first)
         else:
             return [find_task(tasks, " ".join(words))]
     if not numbers:
         raise UsageProblem(f"There is no task {' '.join(words)}. `handrail tasks` lists them.")
     return [find_task(tasks, number) for number in dict.fromkeys(numbers)]
+
+
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < MAX_DIGITS
 
 
 def apply(tasks: "TaskList", operations: list[Any], *, as_json: bool, confirmed: bool = False) -> int:
@@ -254,7 +260,8 @@ def _result_line(result: OperationResult, tasks: "TaskList") -> str:
         before = result.before.completed_occurrences if result.before else ()
         (day,) = set(task.completed_occurrences) ^ set(before)
         verb = verb if day in task.completed_occurrences else "Open again:"
-        return f"{verb} {task.id} {task.title} for {day}"
+        shown = task_lines.day_text(date.fromisoformat(day), tasks.clock.today)
+        return f"{verb} {task.id} {task.title}, {shown}"
     return f"{verb} {task_lines.task_text(task, tasks.clock.today)}"
 
 

@@ -47,7 +47,8 @@ def week_lines(days: "Sequence[tuple[date, Sequence[DatedTask]]]", today: date, 
     form = Columns.of([(each, None) for _, found in days for each in found], width)
     for day, found in days:
         style = "accent" if day == today else "bold" if found else "dim"
-        yield line((style, f"{day:%a} {day.day} {day:%b}"), ("dim", "  today" if day == today else ""))
+        year = f" {day.year}" if day.year != today.year else ""
+        yield line((style, f"{day:%a} {day.day} {day:%b}{year}"), ("dim", "  today" if day == today else ""))
         for each in found:
             yield task_line(each, form, None)
 

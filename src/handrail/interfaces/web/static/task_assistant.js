@@ -2,7 +2,7 @@
 
 import { Problem, api, base, element, guarded, make, part, request } from "./api.js";
 import { watchQuestions } from "./feed.js";
-import { applyAgreed, newKey, say, sure, undo } from "./tasks.js";
+import { applyAgreed, newKey, say, sure, undo, whenUndone } from "./tasks.js";
 
 const STAGES = {
   routing: "Reading your message…",
@@ -75,6 +75,8 @@ function forget() {
 function setBusy(busy) {
   document.querySelector("[data-act=task-stop]").hidden = !busy;
 }
+
+const bold = (words) => words.split(/\*\*([^*\n]+)\*\*/).map((each, at) => (at % 2 ? make("strong", {}, each) : each));
 
 // One message and what comes of it.
 class Turn {
@@ -165,8 +167,13 @@ class Turn {
   }
 
   text(words) {
-    const parts = words.split(/\*\*([^*\n]+)\*\*/); // every second one is strong
-    this.words.replaceChildren(...parts.map((each, at) => (at % 2 ? make("strong", {}, each) : each)));
+    const parts = words.split(/^\*\*([^*\n]+)\*\*$/m); // every second one is a heading
+    this.words.replaceChildren(
+      ...parts.map((each, at) =>
+        at % 2 ? make("strong", { class: "heading" }, each) : make("span", {}, ...bold(each.trim())),
+      ),
+    );
+    if (parts.length > 1) this.proposal?.withoutTitle();
     if (words) this.element.prepend(this.words);
   }
 
@@ -267,6 +274,11 @@ class Proposal {
     return this.boxes().flatMap((box, at) => (box.checked ? [this.results[at]] : []));
   }
 
+  // The words above it say what it is.
+  withoutTitle() {
+    this.head.remove();
+  }
+
   // Nothing can be applied before the proposal is complete.
   settle() {
     this.settled = true;
@@ -289,13 +301,8 @@ class Proposal {
       if (warnings.length && !(await sure(warnings))) return;
       const done = await applyAgreed(operations, this.key);
       const back = make("button", { type: "button", class: "small" }, "Undo");
-      back.addEventListener("click", () =>
-        guarded(async () => {
-          back.disabled = true;
-          await undo(done.report.change_id);
-          this.close("Undone.");
-        }),
-      );
+      back.addEventListener("click", () => guarded(() => undo(done.report.change_id)));
+      whenUndone(done.report.change_id, () => this.close("Undone."));
       this.close(`Applied. ${done.words}`, back);
     } finally {
       this.count();
@@ -376,6 +383,7 @@ function repeats(task) {
   return `${type === "every_n_days" ? `every ${days} days` : type}${until ? ` until ${day(until)}` : ""}`;
 }
 
+const repeating = (task, name) => name === "scheduled_for" && task.recurrence.type !== "none" && "repeats from";
 const valueOf = (task, name) => (name === "scheduled_for" ? day(task[name]) : task[name] || never);
 
 // What a bulk update sets.
@@ -400,7 +408,7 @@ function differences({ op, before, after }) {
   if (!after || op.op === "complete") return [];
   const found = Object.entries(FIELDS)
     .filter(([name]) => (before ? before[name] !== after[name] : name !== "title" && after[name]))
-    .map(([name, words]) => row(words, before && valueOf(before, name), valueOf(after, name)));
+    .map(([name, words]) => row(repeating(after, name) || words, before && valueOf(before, name), valueOf(after, name)));
   if (before && before.completed !== after.completed) found.push(row("done", "yes", "no"));
   const [old, now] = [before ? repeats(before) : never, repeats(after)];
   if (old !== now) found.push(row("repeats", before && old, now));

@@ -128,8 +128,15 @@ function applied(summary) {
   return words ? `${words[0].toUpperCase()}${words.slice(1)}.` : "Nothing was changed.";
 }
 
+const undoing = {}; // {change: what to do once it is undone, by whichever button}
+
+export function whenUndone(change_id, then) {
+  undoing[change_id] = then;
+}
+
 export async function undo(change_id) {
   const undone = await request("POST", "/tasks/undo", { change_id });
+  undoing[change_id]?.();
   await refresh(undone.changes.map((each) => each.id));
   const words = `Undone: ${countOf(undone.changes.length)} as before.`;
   toast(words, { seconds: 4 });
