@@ -223,7 +223,9 @@ class KnowledgeBase:
     def _chosen(self, filters: Filters) -> list[int] | None:
         if filters == EVERYTHING:
             return None
-        return [each.number for each in self.documents(filters)]
+        if filters.documents:
+            return [each.number for each in self.documents(filters)]
+        return self.store.document_numbers(tier=filters.tier, kind=filters.kind)
 
     def _hits(
         self,
