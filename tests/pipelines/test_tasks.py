@@ -93,7 +93,10 @@ async def test_a_request_is_shown_in_words_and_applied_on_the_users_word(tmp_pat
         assert '  b  change 2 "Call Zoë": date Fri 2031-05-02 → Fri 2031-05-09' in text
         assert "1. Apply all\n2. Change nothing\n3. Leave this run" in text
         await talk.turn("1")
-        assert ended(talk) == "Added 1 task and changed 1 task. `handrail tasks undo` undoes it."
+        assert (
+            ended(talk)
+            == "Added 1 task and changed 1 task. `handrail tasks undo` or `/tasks undo` undoes it."
+        )
         assert titles(talk)[-1] == "Pay rent"
         assert "Call Zoë" in words(talk.requests[0])
         assert [each.applied for each in route_outcomes(talk.app.log)] == [True]
@@ -337,6 +340,15 @@ async def test_a_model_that_claims_to_have_done_something_is_not_quoted(tmp_path
     async with talking(tmp_path, claim, {**claim, "when": "There is no task 77"}) as talk:
         await talk.turn("delete my task 77")
         assert ended(talk) == "- delete: There is no task 77. Use a number of the list."
+
+
+@pytest.mark.promise("TASK-10")
+async def test_who_asks_for_undo_is_told_what_it_undoes_and_how(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        await talk.turn("undo the last change of my task list")
+        assert ended(talk).startswith("The last change added 3 tasks. `handrail tasks undo` or `/tasks undo`")
+        assert len(titles(talk)) == 3
+        assert talk.requests == []
 
 
 async def test_what_the_model_cannot_tell_it_asks(tmp_path: Path) -> None:

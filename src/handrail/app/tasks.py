@@ -15,14 +15,14 @@ from handrail.tasks.dates import DATE_HINT, read_date, week_of
 from handrail.tasks.describe import applied_text, kind_of, missing, operation_line
 from handrail.tasks.normalise import YEARS, named_weekday
 from handrail.tasks.recurrence import ONE_DAY, occurrences, open_occurrence
-from handrail.tasks.task_list import MAX_DRYRUN_IDS, TaskList, target_digest
+from handrail.tasks.task_list import MAX_DRYRUN_IDS, TaskList, Undone, target_digest
 from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
     from handrail.app.app import App
     from handrail.app.builds.build import BuildResult
 
-__all__ = ["TaskList", "named_weekday"]
+__all__ = ["TaskList", "Undone", "named_weekday"]
 
 DAYS_OF_WEEK = 7
 MAX_NAMED = 5

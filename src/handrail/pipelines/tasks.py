@@ -37,14 +37,16 @@ from handrail.protocol.errors import UsageProblem
 from handrail.protocol.task import OperationResult
 from handrail.protocol.values import TaskFilter, to_dict, to_json
 from handrail.tasks.describe import (
+    HOW_TO_UNDO,
     NO_CHANGE,
     applied_text,
     listed_lines,
     operation_line,
     summary_text,
     task_line,
+    undo_text,
 )
-from handrail.tasks.scope import asks_only, asks_something, read_scope
+from handrail.tasks.scope import asks_for_undo, asks_only, asks_something, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
 from handrail.tasks.task_list import target_digest
 from handrail.tasks.wording import by_occurrence, corrected_wording, grounded, understood
@@ -56,7 +58,6 @@ FEW_TASKS, ROOM_FOR_ALL = 12, 20_000
 LABELS = "abcdefgh"
 ALL, NOTHING, SURE = "Apply all", "Change nothing", "Yes, I am sure"
 AGAIN = "The user wants something else: see what they say, and propose again."
-UNDO = "`handrail tasks undo` undoes it."
 MANY_ALIKE = f"More than {MAX_SINGLE} tasks get the same: use one bulk operation with all `ids` in `where`."
 NO_OPERATION = "The message asks for a change, and `operations` is empty. Propose it, or ask in `question`."
 ADDS = re.compile(r"\s*(?:please\s+)?(?:remind\s+me|add|create|new\s+task|schedule)\b", re.IGNORECASE)
@@ -149,6 +150,8 @@ short sentences in the user's language, what they would do. Name no operation th
 
 def skipped_stages(asked: MessageFacts) -> tuple[str, ...]:
     later = (DECIDE, APPLY) if asked.proposes else ()
+    if asks_for_undo(asked.question):
+        return (PROPOSE, PROPOSE_ONE, SUMMARISE, *later)
     if not asked.directly:
         return (PROPOSE_ONE, *later)
     # Each call of a small model takes many seconds, and a list is a better answer than it gives.
@@ -204,7 +207,9 @@ async def check(work: StepContext) -> Output:
     only_asks = asks_only(work.question)
     operations = [] if only_asks else proposed.get("operations", [])
     answer = proposed.get("answer", "").strip()
-    asks = asks_something(work.question)
+    if undoes := asks_for_undo(work.question):
+        operations, answer = [], undo_text(work.tasks.last_change())
+    asks = undoes or asks_something(work.question)
     report = work.tasks.preview(operations)
     known = work.tasks.load().tasks
     return {
@@ -332,7 +337,7 @@ async def apply(work: StepContext) -> Output:
     except UsageProblem as problem:
         return {"applied": 0, "text": f"{problem} Ask again."}
     count = sum(each.count for each in applied.report.results)
-    return {"applied": count, "text": f"{applied_text(applied.report.summary)} {UNDO}"}
+    return {"applied": count, "text": f"{applied_text(applied.report.summary)} {HOW_TO_UNDO}"}
 
 
 def _results(outputs: Outputs) -> list[OperationResult]:

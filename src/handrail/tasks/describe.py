@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import date
 
+from handrail.protocol.events import TasksChanged
 from handrail.protocol.task import OperationReport, OperationResult, OperationSummary, Task, TaskKind
 from handrail.tasks.recurrence import next_occurrence, open_occurrence
 
@@ -18,6 +19,7 @@ VERBS = {
 }
 FIELD_NAMES = {"scheduled_for": "date", "completed": "done", "recurrence": "repeats"}
 HABIT_KINDS = ("daily", "weekdays", "every_n_days")
+HOW_TO_UNDO = "`handrail tasks undo` or `/tasks undo` undoes it."
 NO_CHANGE = "Nothing would change."
 
 
@@ -175,6 +177,14 @@ def applied_text(summary: OperationSummary) -> str:
     for verb, done in past.items():
         text = text.replace(f"{verb} ", f"{done} ", 1)
     return text[:1].upper() + text[1:] if text else "Nothing was changed."
+
+
+def undo_text(last: TasksChanged | None) -> str:
+    """What can be undone, and how."""
+    if last is None:
+        return "There is no change of the task list to undo."
+    done = applied_text(last.report.summary)
+    return f"The last change {done[:1].lower()}{done[1:]} {HOW_TO_UNDO}"
 
 
 def _counted(summary: OperationSummary, frame: str) -> str:
