@@ -398,4 +398,6 @@ def build(given: dict[str, Any], words: tuple[str, ...], model: str | None) -> i
     if status == 0:
         lines = with_tasks(given, lambda tasks, _: list(report_lines(complete_built(tasks, task.id), tasks)))
         print_text("\n".join(lines))
+    else:
+        print_text(f"Task {task.id} stays open.", file=sys.stderr)
     return status
