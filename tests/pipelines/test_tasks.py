@@ -182,6 +182,25 @@ async def test_more_than_five_tasks_are_changed_by_one_bulk_operation(tmp_path: 
 
 
 @pytest.mark.promise("TASK-10")
+async def test_of_too_many_operations_the_first_are_proposed_and_the_rest_is_told(tmp_path: Path) -> None:
+    twelve = [{"op": "create", "title": f"Guest {number}"} for number in range(12)]
+    async with talking(tmp_path, proposed(*twelve), summarised()) as talk:
+        await talk.turn("add a task for each of the twelve guests")
+        assert asked(talk).startswith("This would add 8 tasks. 4 more would be too many at once")
+        await talk.turn("1")
+        assert len(titles(talk)) == 3 + 8
+
+
+async def test_long_notes_are_shown_in_short(tmp_path: Path) -> None:
+    long = {"op": "update", "id": "1", "notes": "long " * 3_000}
+    async with talking(tmp_path, proposed(long), summarised()) as talk:
+        await talk.turn("add notes to my milk task")
+        assert len(asked(talk)) < 600
+        await talk.turn("1")
+        assert len(talk.app.tasks.all()[0].notes) == 5 * 3_000 - 1
+
+
+@pytest.mark.promise("TASK-10")
 async def test_a_question_is_answered_and_proposes_nothing_even_if_the_model_does(tmp_path: Path) -> None:
     async with talking(tmp_path, proposed({"op": "delete", "id": "1"}, answer="Milk and Zoë.")) as talk:
         turn = await talk.turn("What is on my list?")

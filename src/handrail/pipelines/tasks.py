@@ -53,7 +53,7 @@ from handrail.tasks.wording import by_occurrence, corrected_wording, grounded, u
 
 LOOK, PROPOSE, PROPOSE_ONE, CHECK = "look", "propose", "propose_one", "check"
 SUMMARISE, OFFER, DECIDE, APPLY = "summarise", "offer", "decide", "apply"
-MAX_OPERATIONS, MAX_SINGLE, MAX_REVISIONS = 8, 5, 4
+MAX_OPERATIONS, MAX_READ, MAX_SINGLE, MAX_REVISIONS = 8, 50, 5, 4
 FEW_TASKS, ROOM_FOR_ALL = 12, 20_000
 LABELS = "abcdefgh"
 ALL, NOTHING, SURE = "Apply all", "Change nothing", "Yes, I am sure"
@@ -78,7 +78,7 @@ SCHEMA: dict[str, Any] = {
     "properties": {
         "operations": {
             "type": "array",
-            "maxItems": MAX_OPERATIONS,
+            "maxItems": MAX_READ,  # the first ones are taken: an answer with too many is better than none
             "items": {
                 "type": "object",
                 "properties": {
@@ -205,7 +205,8 @@ async def check(work: StepContext) -> Output:
     shown = work.outputs[LOOK]["tasks"]
     proposed = work.outputs.get(PROPOSE) or _single(work, shown)
     only_asks = asks_only(work.question)
-    operations = [] if only_asks else proposed.get("operations", [])
+    given = [] if only_asks else proposed.get("operations", [])
+    operations = given[:MAX_OPERATIONS]
     answer = proposed.get("answer", "").strip()
     if undoes := asks_for_undo(work.question):
         operations, answer = [], undo_text(work.tasks.last_change())
@@ -223,6 +224,7 @@ async def check(work: StepContext) -> Output:
         ],
         "warnings": list(report.warnings),
         "summary": summary_text(report),
+        "left_out": len(given) - len(operations),
         "repaired": any(issue != AGAIN for issue in work.issues),
         "asks": asks,
     }
@@ -379,7 +381,9 @@ def _summary(outputs: Outputs) -> str:
     said = " ".join(outputs.get(SUMMARISE, {}).get("text", "").split())
     shown = " ".join(outputs[CHECK]["lines"])
     grounded = set(re.findall(r"\d+", said)) <= set(re.findall(r"\d+", shown + outputs[CHECK]["summary"]))
-    return said if said and grounded else str(outputs[CHECK]["summary"])
+    text = said if said and grounded else str(outputs[CHECK]["summary"])
+    left = outputs[CHECK].get("left_out")
+    return f"{text} {left} more would be too many at once: ask for them afterwards." if left else text
 
 
 def pick_labels(outputs: Outputs) -> str:

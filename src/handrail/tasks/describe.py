@@ -19,6 +19,8 @@ VERBS = {
 }
 FIELD_NAMES = {"scheduled_for": "date", "completed": "done", "recurrence": "repeats"}
 HABIT_KINDS = ("daily", "weekdays", "every_n_days")
+MAX_VALUE = 200
+"""Of notes and titles, in a line about a change."""
 HOW_TO_UNDO = "`handrail tasks undo` or `/tasks undo` undoes it."
 NO_CHANGE = "Nothing would change."
 
@@ -149,9 +151,10 @@ def _value(name: str, value: object) -> str:
         return str(value.get("type"))
     if name == "scheduled_for" and isinstance(value, str) and value:
         return day_text(value)
-    return (
-        {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value) or "none"
-    )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = " ".join(str(value).split()) or "none"
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
 
 
 def _differences(before: Task, after: Task) -> Iterable[str]:
