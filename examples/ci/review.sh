@@ -10,6 +10,7 @@
 # Writes reports/ (verify.*, review.md, fix.patch). The files in the folder are left as they were. Exits with the
 # status of verify.sh: 0 where the change broke nothing, 1 where it did, 5 where that is not known.
 set -u
+others() { git -c core.quotePath=false ls-files --others --exclude-standard | sort; }
 here=$(cd "$(dirname "$0")" && pwd)
 : "${BASE:?is the commit that the pull request starts from}"
 program=${HANDRAIL:-handrail}
@@ -18,7 +19,7 @@ mkdir -p reports
 "$here/verify.sh"
 status=$?
 
-# Settings, agents and sessions of this run alone. The agent comes from beside this script, never from the change.
+# Settings, agents and sessions of this run alone. The agent is the one beside this script.
 HANDRAIL_HOME=$(mktemp -d)
 export HANDRAIL_HOME
 trap 'rm -rf "$HANDRAIL_HOME"' EXIT
@@ -36,12 +37,15 @@ if [ -n "${REVIEW_MODEL:-}" ]; then
 fi
 
 if [ "$status" -eq 1 ] && [ -n "${FIX_MODEL:-}" ] && [ -n "${CHECK:-}" ]; then
+  before=$(others)
   if [ -n "$(git status --porcelain --untracked-files=no)" ]; then
     echo "fix: not tried, because files differ from the commit" >&2
   elif "$program" run --route agent --mode edit --model "$FIX_MODEL" --max-usd "${MAX_USD:-1}" \
     --check "$CHECK" --attempts 3 "The check fails: $CHECK. Find out why, and fix the code, not the check."; then
-    git diff >reports/fix.patch
+    comm -13 <(echo "$before") <(others) | git add --intent-to-add --pathspec-from-file=-
+    git diff --binary >reports/fix.patch
     git apply --reverse reports/fix.patch
+    git reset --quiet
     echo "fix: reports/fix.patch makes the check pass" >&2
   else
     echo "fix: none was found" >&2

@@ -96,7 +96,7 @@ ROWS = (
         (),
         ("mode", "route", "model"),
         ("/models",),
-        "",
+        acp="`session/set_mode`",
         why_not={"shell": "options --mode, --route and --model of each command", "mcp": SET_UP},
     ),
     Row(
@@ -140,6 +140,7 @@ ROWS = (
             "POST /sessions/{session}/fork",
         ),
         "the list of sessions",
+        "`session/list`, `load`, `resume`, `fork`, `close`",
         why_not={"mcp": NO_TURNS},
     ),
     Row(
@@ -206,6 +207,17 @@ ROWS = (
         ("GET /sessions/{session}/pipeline",),
         "",
         why_not={"mcp": NO_TURNS},
+    ),
+    Row(
+        "Split a request into subtasks",
+        ("split", "splits"),
+        why_not={
+            "conversation": IN_SHELL,
+            "http": "a split runs in the shell that started it",
+            "page": "a split runs in the shell that started it",
+            "acp": EDITOR_PLACE,
+            "mcp": NO_TURNS,
+        },
     ),
     Row(
         "Intents: list, select, edit, check",
@@ -308,7 +320,7 @@ ROWS = (
         ("sources",),
         ("/sources",),
         "Sources",
-        why_not={"mcp": "other agents have their own", "acp": "the editor has MCP servers of its own"},
+        why_not={"mcp": "other agents have their own"},
     ),
     Row(
         "Knowledge base",

@@ -96,15 +96,20 @@ def test_pull_request_is_verified_reviewed_and_gets_a_fix_that_passes(
 ) -> None:
     found = script(tmp_path, {"text": "half.py:2 divides by 3."}, name="review.json")
     edit = {"name": "write", "arguments": {"path": "half.py", "text": FIXED}}
+    more = {"name": "write", "arguments": {"path": "a new file.md", "text": "why\n"}}
     read = {"name": "read", "arguments": {"path": "half.py"}}
-    fix = script(tmp_path, {"calls": [read]}, {"calls": [edit]}, {"text": "Fixed."}, name="fix.json")
+    fix = script(tmp_path, {"calls": [read]}, {"calls": [edit, more]}, {"text": "Fixed."}, name="fix.json")
     done = review(pull_request, tmp_path, REVIEW_MODEL=found, FIX_MODEL=fix, CHECK=CHECK)
     reports = pull_request / "reports"
     assert "half.py:2 divides by 3." in (reports / "review.md").read_text(), done.stderr
     assert (pull_request / "half.py").read_text() == BROKEN
+    assert not (pull_request / "a new file.md").exists()
+    status = ["git", "status", "--porcelain"]
+    assert subprocess.run(status, cwd=pull_request, capture_output=True, check=True).stdout == b""
     assert "fix: reports/fix.patch makes the check pass" in done.stderr
     subprocess.run(["git", "apply", "reports/fix.patch"], cwd=pull_request, check=True)
     assert (pull_request / "half.py").read_text() == FIXED
+    assert (pull_request / "a new file.md").read_text() == "why\n"
 
 
 def test_without_a_model_the_change_is_only_verified(pull_request: Path, tmp_path: Path) -> None:

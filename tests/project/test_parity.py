@@ -24,6 +24,14 @@ def test_every_command_is_in_the_table() -> None:
 
 
 @pytest.mark.promise("PAR-1")
+def test_slash_commands_that_an_editor_does_not_offer_say_why() -> None:
+    acp = parity.acp_commands()
+    assert acp is not None
+    offered, reasons = acp
+    assert set(SLASH) - offered == set(reasons)
+
+
+@pytest.mark.promise("PAR-1")
 def test_what_an_interface_lacks_has_a_reason() -> None:
     gaps = [
         f"{row.what}: {column}"

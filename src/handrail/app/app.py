@@ -161,7 +161,7 @@ class App:
         self.log = log
         self._updates = Wakeup()
         """Commits, and text as it streams."""
-        self._commits = Wakeup(also=self._updates)
+        self.commits = Wakeup(also=self._updates)
         self.images = UserImages(log, workspace, environ)
         self.model_pool = ModelPool(loaded, places, environ, options.model, workspace.root)
         self._sandbox = Sandbox(places.data)
@@ -176,7 +176,7 @@ class App:
             loaded.settings,
             workspace,
             self._toolbox,
-            self._commits,
+            self.commits,
             repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
             keep_entry=partial(add_in_file, places.settings, ("commands", "allow")),
@@ -197,12 +197,12 @@ class App:
             *(["`handrail trust` shows it, and lets you trust it."] if loaded.ignored else []),
         ]
         self._tasks = tasks
-        self._host = SessionHost(tasks, self._commits, self._updates, self._run)
+        self._host = SessionHost(tasks, self.commits, self._updates, self._run)
         self._sent: set[str] = set()
         self._queries = anyio.CapacityLimiter(MAX_QUERIES)
         self._task_list: TaskList | None = None
         self._warming = anyio.CancelScope()
-        log.listeners.append(self._commits.notify)
+        log.listeners.append(self.commits.notify)
 
     async def close(self) -> None:
         self._warming.cancel()
@@ -214,7 +214,7 @@ class App:
 
     async def watch(self) -> None:
         """Wake up followers when another process has committed."""
-        await notify_on_commits(self._commits, self.log.data_version)
+        await notify_on_commits(self.commits, self.log.data_version)
 
     def sessions(
         self, *, status: SessionStatus | None = None, label: str = "", deleted: bool = False
@@ -291,10 +291,10 @@ class App:
     async def until_idle(self) -> None:
         """Wait until no turn is busy."""
         while True:
-            seen = self._commits.version
+            seen = self.commits.version
             if not self.busy():
                 return
-            await self._commits.wait(seen)
+            await self.commits.wait(seen)
 
     def release_idle(self, keep: Collection[str]) -> None:
         """Detach all sessions with nothing to do, but those in `keep`."""
@@ -440,7 +440,7 @@ class App:
             view = copy.copy(self)
             view.log = Log(self.log.folder)
             view._task_list = None
-            view._host = SessionHost(self._tasks, self._commits, self._updates, self._run)
+            view._host = SessionHost(self._tasks, self.commits, self._updates, self._run)
             try:
                 return ask(view)
             finally:
@@ -497,4 +497,4 @@ class App:
 
         traces = telemetry_settings(self.settings, self._environ)
         async with traced(session, traces, lambda: self.model_pool.secrets().hide):
-            await Runner(session, self.workspace, self.turn_factory, self._commits, begins=begins).run()
+            await Runner(session, self.workspace, self.turn_factory, self.commits, begins=begins).run()

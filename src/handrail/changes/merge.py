@@ -1,6 +1,6 @@
 """Three-way merge of texts, line by line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -33,15 +33,19 @@ class Region(NamedTuple):
     last: int
 
 
-def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged | None:
+Settle = Callable[[Clash], bytes | None]
+"""What stands in place of both sides of a clash; None: nobody has decided."""
+
+
+def merge(base: bytes, ours: bytes, theirs: bytes, *, settle: Settle = lambda _clash: None) -> Merged | None:
     """The text with the changes of both sides; None where they cannot be compared by lines."""
     texts = [_lines(text) for text in (base, ours, theirs)]
     if any(b"\0" in text for text in (base, ours, theirs)) or max(map(len, texts)) > MAX_LINES:
         return None
-    return _merge(*texts)
+    return _merge(texts[0], texts[1], texts[2], settle)
 
 
-def _merge(base: list[bytes], ours: list[bytes], theirs: list[bytes]) -> Merged:
+def _merge(base: list[bytes], ours: list[bytes], theirs: list[bytes], settle: Settle) -> Merged:
     parts: list[bytes] = []
     clashes: list[Clash] = []
     at = 0
@@ -54,11 +58,13 @@ def _merge(base: list[bytes], ours: list[bytes], theirs: list[bytes]) -> Merged:
         two = b"".join(_side(other, start, end, base, theirs))
         if one == was:
             parts.append(two)
-        else:
+        elif two in (one, was):
             parts.append(one)
-            if two not in (one, was):
-                line = mine[0].first - (mine[0].start - start) + 1
-                clashes.append(Clash(line, was, one, two))
+        else:
+            clash = Clash(mine[0].first - (mine[0].start - start) + 1, was, one, two)
+            settled = settle(clash)
+            parts.append(one if settled is None else settled)
+            clashes += [clash] if settled is None else []
         at = end
     parts += base[at:]
     return Merged(b"".join(parts), tuple(clashes))

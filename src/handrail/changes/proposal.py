@@ -158,7 +158,7 @@ class _Drafts:
             case Lines():
                 _update(draft, apply_line_edits(draft.path, text, form.edits))
             case Whole():
-                draft.text = _with_layout_of(text, form.text)
+                draft.text = with_layout_of(text, form.text)
             case Patch() if unified and unified.deletes:
                 check_deleted(draft.path, text, unified)
                 draft.text = None
@@ -268,7 +268,7 @@ def _new_text(path: str, form: Form, unified: UnifiedDiff | None) -> str | None:
             return None
 
 
-def _with_layout_of(old: str, text: str) -> str:
+def with_layout_of(old: str, text: str) -> str:
     """A whole new text, with the line endings and the final line break of the old one."""
     text = with_endings_of(old, text, only_ending(old))
     if not old or not text.strip() or old.endswith("\n") == text.endswith("\n"):

@@ -122,6 +122,10 @@ class Strategy:
         """A question beside the conversation: `full`, or only `short` with a short prompt."""
         return full
 
+    def whole_file_request(self, request: Request, _path: str) -> Request | None:
+        """The request for the whole text of one file, where that is better than an answer in JSON."""
+        return None
+
     def files_to_attach(self, _message: str, _seen: Collection[str], _workspace: Workspace) -> Sequence[str]:
         """Files that a message comes with although it does not mention them."""
         return ()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,20 @@ async def test_turn_requests_and_tools_are_nested_spans_of_one_trace(tmp_path: P
     assert first["gen_ai.response.finish_reasons"] == ["tool_calls"]
     assert sorted(attributes(each).get("error.type", "") for each in tools) == ["", "file_missing"]
     assert collector.resources[0]["service.name"] == "handrail"
+
+
+@pytest.mark.promise("TEL-1")
+async def test_calls_with_the_same_id_are_spans_of_their_own(tmp_path: Path) -> None:
+    """Some servers count the calls of each answer from zero."""
+    same = {"id": "call_0", "name": "list", "arguments": {}}
+    with Collector() as collector:
+        settings = f'[telemetry]\nendpoint = "{collector.url}"\n'
+        answers: list[dict[str, Any]] = [{"calls": [same]}, {"calls": [same]}, {"text": "two"}]
+        async with conversation(tmp_path, answers, settings=settings, environ=os.environ) as talk:
+            await talk.turn("list it twice")
+        assert collector.has("invoke_agent handrail")
+    ids = [each.span_id for each in collector.spans if each.name == "execute_tool list"]
+    assert len(set(ids)) == len(ids) == 2
 
 
 @pytest.mark.promise("TEL-2")

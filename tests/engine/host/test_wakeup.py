@@ -36,11 +36,11 @@ async def test_streamed_text_reaches_followers_and_costs_no_look_into_the_inbox(
         talk.held.hold(0, 199)
         await talk.say("Say much")
         await talk.held.reached(0, 1)
-        before = talk.app._commits.version
+        before = talk.app.commits.version
         talk.held.let_go(0, 1)
         await talk.held.reached(0, 199)
         await talk.until(Delta, lambda delta: "word198" in delta.text)
-        assert talk.app._commits.version == before
+        assert talk.app.commits.version == before
         talk.held.let_go(0, 199)
         await talk.until(TurnFinished)
     assert talk.all(Answered)[0].text == "".join(text)

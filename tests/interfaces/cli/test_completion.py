@@ -86,4 +86,7 @@ def test_unfinished_words_complete_to_nothing_without_an_error(tmp_path: Path) -
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_script(shell: str, tmp_path: Path) -> None:
-    assert f"_HANDRAIL_COMPLETE={shell}_complete" in run("completion", shell, cwd=tmp_path).stdout
+    written = run("completion", shell, cwd=tmp_path).stdout
+    assert f"_HANDRAIL_COMPLETE={shell}_complete" in written
+    # In fish, a description is all that is behind the first comma.
+    assert ("string split --max 1" in written) == (shell == "fish")

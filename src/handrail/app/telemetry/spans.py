@@ -39,8 +39,8 @@ class Span(Value, kw_only=True):
 
 class _Open(Value, kw_only=True):
     name: str
-    key: str
-    parent: str
+    span_id: int
+    parent_id: int
     client: bool = False
     start: float
     attributes: dict[str, Attribute]
@@ -258,8 +258,15 @@ class SpanProjection:
         client: bool = False,
     ) -> None:
         if self._turn:
+            above = self._open.get(parent) or self._open.get(f"turn:{self._turn}")
+            # With the time: providers give the same id to calls of several answers.
             self._open[key] = _Open(
-                name=name, key=key, parent=parent, client=client, start=at, attributes=attributes
+                name=name,
+                span_id=span_id(f"{self._session}/{key}/{at}"),
+                parent_id=above.span_id if above else 0,
+                client=client,
+                start=at,
+                attributes=attributes,
             )
 
     def _end_stage(self, key: str, at: float, error: str) -> Iterator[Span]:
@@ -277,8 +284,8 @@ class SpanProjection:
         yield Span(
             name=started.name,
             trace_id=trace_id(f"{self._session}/{self._turn}"),
-            span_id=span_id(f"{self._session}/{key}"),
-            parent_id=span_id(f"{self._session}/{started.parent}") if started.parent else 0,
+            span_id=started.span_id,
+            parent_id=started.parent_id,
             client=started.client,
             start=started.start,
             end=max(at, started.start),

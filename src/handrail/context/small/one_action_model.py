@@ -244,11 +244,16 @@ def as_file_request(request: Request, call: ToolCall) -> Request:
     # It would copy what it was told about an intent into the file.
     results = [each for each in request.messages if isinstance(each, ToolResult) and not each.is_error]
     useful = [result for result in results if result.tool not in (SELECT_INTENT, REQUEST_SCOPE)]
+    return as_whole_file(replace(request, messages=(*map(_message_as_text, useful), *asked)), path)
+
+
+def as_whole_file(request: Request, path: str) -> Request:
+    """The request with one code block as its answer: the whole text of the file."""
     return replace(
         request,
         system=WRITER_PROMPT,
-        messages=(*map(_message_as_text, useful), *asked),
         tools=(),
+        output_schema=None,
         prefill=f"{FENCE}{code_language(path)}\n",
         stop=(FENCE,),
         max_output_tokens=min(request.max_output_tokens, MAX_FILE_TOKENS),

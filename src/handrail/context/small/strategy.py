@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from handrail.context.message_context import status_block
 from handrail.context.prompt import Prompt
-from handrail.context.small.one_action_model import OneActionModel
+from handrail.context.small.one_action_model import OneActionModel, as_whole_file
 from handrail.context.small.prompt import (
     answer_refusal,
     file_list,
@@ -103,6 +103,9 @@ class OneAction(Strategy):
     def side_request(self, kind: Literal["route", "batch"], full: Request, short: str) -> Request:
         alone = replace(full, messages=(UserTurn(short),), tools=(), choices=None, temperature=0.0)
         return replace(alone, **SHORT_QUESTIONS[kind])
+
+    def whole_file_request(self, request: Request, path: str) -> Request:
+        return as_whole_file(request, path)
 
     def files_to_attach(self, message: str, seen: Collection[str], workspace: Workspace) -> Sequence[str]:
         return files_to_show(message, seen, workspace)

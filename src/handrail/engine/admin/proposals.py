@@ -22,7 +22,7 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall, to_dict
-from handrail.sessions.session import Session, event_from_row
+from handrail.sessions.session import Session
 from handrail.storage.event_log import Log
 from handrail.tools.files.edit_batch import ProposalTools, prepare_document
 from handrail.tools.gate.gate import Gate
@@ -73,6 +73,14 @@ class Proposals(NamedTuple):
 
         `word` asks the user what else needs approval, None: nobody can be asked. `heard` gets hook messages.
         """
+        session = self.open_session(title)
+        try:
+            return await self.apply_in(session, document, word=word, heard=heard)
+        finally:
+            session.release()
+
+    def open_session(self, title: str) -> Session:
+        """A new session of this title, held, in which edits need no approval."""
         session = Session(self.log, new_id("s"))
         session.try_hold()
         started = SessionStarted(
@@ -83,28 +91,36 @@ class Proposals(NamedTuple):
             from handrail.engine.admin.workspace_intents import select_intent_events
 
             session.append(*select_intent_events(session, self.intents, self.intent))
+        return session
+
+    async def apply_in(
+        self,
+        session: Session,
+        document: Document,
+        *,
+        word: Approve | None,
+        heard: Callable[[HookSpoke], None] = lambda _: None,
+    ) -> ToolFinished:
+        """The same in a session that this process holds."""
         hooks = None
         if self.hooks:
             from handrail.tools.gate.hooks import Hooks
 
             hooks = Hooks(self.hooks, session, self.workspace.root, find_secrets(os.environ))
-        try:
-            gate = Gate(
-                session,
-                self.workspace,
-                ProposalTools(),
-                FunctionAsker(session, word),
-                answerable=word is not None,
-                intents=self.intents,
-                hooks=hooks,
-            )
-            call = ToolCall(id=new_id("call"), name=PROPOSAL, arguments=to_dict(document))
-            await gate.run(call, turn_id="")
-            events = [event_from_row(row).event for row in self.log.read(session.stream)]
-            for event in events:
-                if isinstance(event, HookSpoke):
-                    heard(event)
-            (finished,) = [event for event in events if isinstance(event, ToolFinished)]
-            return finished
-        finally:
-            session.release()
+        gate = Gate(
+            session,
+            self.workspace,
+            ProposalTools(),
+            FunctionAsker(session, word),
+            answerable=word is not None,
+            intents=self.intents,
+            hooks=hooks,
+        )
+        call, before = ToolCall(id=new_id("call"), name=PROPOSAL, arguments=to_dict(document)), session.seq
+        await gate.run(call, turn_id="")
+        events = [one.event for one in session.read_after(before, session.seq)]
+        for event in events:
+            if isinstance(event, HookSpoke):
+                heard(event)
+        (finished,) = [event for event in events if isinstance(event, ToolFinished)]
+        return finished

@@ -319,6 +319,13 @@ def progress_words(progress: Progress, model: str) -> str:
             return f"looking for a better line  {done}/{total}"
 
 
+class SideAttempt(NamedTuple):
+    """The recorded end of a side request, and the error if that is a problem of the model or a budget."""
+
+    answered: events.SideAnswered
+    problem: ModelProblem | BudgetReached | None = None
+
+
 class SideCall(NamedTuple):
     """A model that answers short questions beside the conversation."""
 
@@ -336,11 +343,18 @@ class SideCall(NamedTuple):
 
         `doing` is shown to the user while they wait; empty: nothing is.
         """
+        return (await self.attempt(request, purpose, doing)).answered
+
+    async def attempt(
+        self, request: Request, purpose: Purpose, doing: str = "", key: str = ""
+    ) -> "SideAttempt":
+        """The same with the problem as an error; `key` names an answer that is not asked for twice."""
         request_id = new_id("r")
         try:
             request, most_tokens, most_usd = self.afford(self.model, replace(request, effort=self.effort))
         except BudgetReached as reached:
-            return events.SideAnswered(request_id=request_id, problem=str(reached), cost_usd=0.0)
+            unsent = events.SideAnswered(request_id=request_id, problem=str(reached), cost_usd=0.0)
+            return SideAttempt(unsent, reached)
         size = measure_request(request)
         asked = events.SideAsked(
             request_id=request_id,
@@ -353,6 +367,7 @@ class SideCall(NamedTuple):
             most_usd=most_usd,
             effort=request.effort,
             effort_sent=self.model.capabilities.effort_for(request) is not None,
+            key=key,
         )
         record, began = RequestRecord(self.session, asked), time.monotonic()
         way = self.model.capabilities.structured
@@ -366,7 +381,9 @@ class SideCall(NamedTuple):
         except ModelProblem as problem:
             billed = problem.billed or record.answer().usage != Usage()
             ended = self._end(record, str(problem), began, billed=billed)
-            return await self.ask(request, purpose, doing) if isinstance(problem, SchemaRefused) else ended
+            if isinstance(problem, SchemaRefused):
+                return await self.attempt(request, purpose, doing, key)
+            return SideAttempt(ended, problem)
         except get_cancelled_exc_class():
             self._end(record, "It was cancelled.", began, billed=True)
             raise
@@ -375,7 +392,7 @@ class SideCall(NamedTuple):
             raise
         cut = SIDE_CALL_CUT.get(record.answer().finish or "cut", "")
         _note_way(self.session, self.model, way)
-        return self._end(record, cut, began, billed=True)
+        return SideAttempt(self._end(record, cut, began, billed=True))
 
     def _end(self, record: RequestRecord, problem: str, began: float, *, billed: bool) -> events.SideAnswered:
         answer = record.answer()

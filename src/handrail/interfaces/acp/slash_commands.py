@@ -336,6 +336,27 @@ async def skills(session: "OpenSession", _argument: str) -> Result:
     return "\n".join(rows) or "There is no skill yet. `handrail skills new NAME` writes a starter."
 
 
+async def sources(session: "OpenSession", argument: str) -> Result:
+    from handrail.app.extensions.sources import ready_names, source_rows, try_source
+
+    if not argument:
+        rows = [
+            f"{each.name} ({each.state}): {each.description or each.problem}"
+            for each in source_rows(session.app)
+        ]
+        empty = (
+            f"There is no source yet. `handrail sources add NAME` writes one of {', '.join(ready_names())}."
+        )
+        return fenced("\n".join(rows)) if rows else empty
+    with session.stoppable():
+        found = await try_source(session.app, argument)
+        marks = {tool.name: "" if tool.allowed else " (denied)" for tool in found.tools}
+        rows = [f"{tool.name}{marks[tool.name]}: {tool.description}" for tool in found.tools]
+        changed = [f"not what you approved: {found.changes}"] if found.changes else []
+        return fenced("\n".join(["works" if found.ok else found.problem, *changed, *rows]))
+    return "Stopped."
+
+
 async def background(session: "OpenSession", argument: str) -> Result:
     running, words = session.app.state(session.id).background.running, argument.split()
     if not words:
@@ -391,6 +412,7 @@ COMMANDS = {
     "init": SlashCommand("[FOCUS]", "write a first AGENTS.md", init),
     "agents": SlashCommand("", "the agents that there are", agents),
     "skills": SlashCommand("", "the skills that there are", skills),
+    "sources": SlashCommand("[NAME]", "the sources, or try one", sources),
     "background": SlashCommand("[ID|stop ID]", "commands that run in the background", background),
     "subagents": SlashCommand("[stop ID]", "the sub-agents of the turn", subagents),
 }

@@ -15,6 +15,10 @@ COMMANDS = {
     "run": Entry("run", 'run "TASK"', "do one task and exit; never asks"),
     "build": Entry("build", 'build "TASK"', "do it in a copy; kept only if the checks agree"),
     "do": Entry("do", "do FILE", "build the open items of a checklist, one by one"),
+    "split": Entry("splits.split", 'split "TASK"', "in parallel subtasks, merged and verified as one"),
+    "splits": Entry(
+        "splits.splits", "splits [show ID]", "split requests: start, pause, resume, retry one ..."
+    ),
     "status": Entry("status", "status", "what was built, what failed, what is open"),
     "sessions": Entry("sessions", "sessions", "list sessions; rename, label, archive, delete one"),
     "resume": Entry("conversation", "resume [ID]", "continue a session; default: the last"),

@@ -18,6 +18,7 @@ from handrail.protocol.events.requests import *
 from handrail.protocol.events.runs import *
 from handrail.protocol.events.session import *
 from handrail.protocol.events.subagents import *
+from handrail.protocol.events.subtasks import *
 from handrail.protocol.events.tasks import *
 from handrail.protocol.events.tools import *
 
@@ -25,5 +26,5 @@ TurnEvent = (
     SubagentsEvent | ConversationEvent | RequestEvent | RunEvent | ToolEvent | ApprovalEvent | CheckEvent
 )
 SessionsEvent = SessionEvent | PlanEvent | ChangeEvent
-Event = TurnEvent | SessionsEvent | IntentEvent | TaskListEvent | ChecklistEvent
+Event = TurnEvent | SessionsEvent | IntentEvent | TaskListEvent | ChecklistEvent | SplitEvent
 EVENT: Decoder[Event] = Decoder(Event)

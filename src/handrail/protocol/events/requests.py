@@ -17,7 +17,7 @@ from handrail.protocol.values import (
 AnswerEnd = Literal["stop", "tool_calls", "length", "filtered", "cut", "cancelled", "interrupted"]
 """`cut`: for a reason that Handrail does not know. Calls run only after `stop` and `tool_calls`."""
 FailureKind = Literal["retry_later", "fix_request", "authenticate", "give_up"]
-Purpose = Literal["summary", "breakout", "batch", "route", "title", "search"]
+Purpose = Literal["summary", "breakout", "batch", "route", "title", "search", "subtask"]
 
 
 class RequestStarted(EventBase, tag="request_started"):
@@ -144,6 +144,8 @@ class SideAsked(EventBase, tag="side_asked"):
     effort_sent: bool = False
     """Whether the effort was sent; not to models that refuse it."""
     body: str = ""
+    key: str = ""
+    """Of an answer that is not asked for twice: the same after a restart."""
 
 
 class SideAnswered(EventBase, tag="side_answered"):

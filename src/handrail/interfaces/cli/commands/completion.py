@@ -23,4 +23,6 @@ def command(ctx: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     if found is None:
         raise UsageProblem(f"There is no completion for {shell}.")
-    print_text(found(ctx.find_root().command, {}, "handrail", VARIABLE).source())
+    source = found(ctx.find_root().command, {}, "handrail", VARIABLE).source()
+    # Click's script for fish cuts descriptions at their first comma.
+    print_text(source.replace('string split "," $completion', 'string split --max 1 "," $completion'))

@@ -19,6 +19,7 @@ from handrail.interfaces.cli.render.styles import INDENT, Line, count_of, line, 
 from handrail.interfaces.cli.terminal import print_json, print_text
 from handrail.protocol import events
 from handrail.protocol.commands import Cancel
+from handrail.protocol.errors import UsageProblem
 from handrail.protocol.values import to_dict
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def seconds_of(_context: click.Context, _option: click.Parameter, value: str) ->
     help="Wait so long between two items, such as 30s.",
 )
 @click.option("--keep-going", is_flag=True, help="Go on after an item that is not complete.")
+@click.option("--parallel", is_flag=True, help="All items at once, as subtasks: see `handrail split`.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on stdout.")
 @click.option("--max-usd", type=click.FloatRange(min=0), help="End the build of an item at this cost.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="End it after so many requests.")
@@ -63,6 +65,7 @@ def command(
     most: int,
     *,
     auto: bool,
+    parallel: bool,
     pause: float,
     keep_going: bool,
     as_json: bool,
@@ -78,8 +81,24 @@ def command(
 
     from handrail.app.builds.checklists import DoOptions
 
+    if parallel:
+        if item or keep_going or pause:
+            raise UsageProblem("--parallel does all open items; leave out --item, --keep-going and --pause.")
+        return anyio.run(do_in_parallel, options_for(given), file, auto, as_json)
     wanted = DoOptions(item=item or 0, auto=auto, most=most, pause=pause, keep_going=keep_going)
     return anyio.run(run_do, options_for(given), file, wanted, as_json)
+
+
+async def do_in_parallel(options: "Options", file: str, starts: bool, as_json: bool) -> int:
+    from handrail.app.splits.plans import SplitOptions, plan_checklist
+    from handrail.interfaces.cli.commands.splits.split import offer
+    from handrail.protocol.subtask import SplitLimits
+
+    # Here the limit is of all items together.
+    limits = SplitLimits(usd=options.max_usd)
+    async with opened_app(options._replace(max_usd=None)) as app:
+        session_id = plan_checklist(app, file, SplitOptions(limits=limits))
+        return await offer(app, session_id, edits=False, starts=starts, as_json=as_json)
 
 
 async def run_do(options: "Options", file: str, wanted: "DoOptions", as_json: bool) -> int:

@@ -1,0 +1,1 @@
+"""Split requests for interfaces: plan, run, control and report."""

@@ -1,0 +1,232 @@
+"""Plans of splits: by a model, by code over files, from a checklist or a file; each kept in a session."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from anyio.to_thread import run_sync
+from msgspec import DecodeError, ValidationError, convert
+from msgspec.json import decode
+from msgspec.structs import replace
+
+from handrail.app.builds.checklists import checklist_path, read_items, task_of
+from handrail.config.open_file import open_file
+from handrail.context.strategy import strategy_for
+from handrail.engine.host.turn_factory import price
+from handrail.engine.requests.model_requests import SideCall
+from handrail.engine.split.conductor import SplitSession, open_split, plan_of
+from handrail.engine.split.graph import check_plan
+from handrail.engine.split.planner import ask_for_plan, for_items, granularity_for, map_over
+from handrail.protocol.errors import PathProblem, UsageProblem
+from handrail.protocol.events import SplitPlanned, SplitStarted
+from handrail.protocol.globs import covers
+from handrail.protocol.ids import session_stream
+from handrail.protocol.problems import problems_in
+from handrail.protocol.subtask import Granularity, PlanSource, SplitLimits, SplitPlan, Strategy
+from handrail.protocol.values import ChecklistItem
+from handrail.sessions.session import Session
+from handrail.verification.documents.checklist import buildable
+from handrail.workspace.files import MAX_FILE_BYTES
+from handrail.workspace.stat_index import snapshot
+
+if TYPE_CHECKING:
+    from handrail.app.app import App
+
+BYTES_PER_TOKEN = 3.5
+MAX_TITLE, MAX_PROBLEMS, ANSWERS_LOOKED_AT = 70, 4, 200
+PATHS = re.compile(r"@?([\w./-]+\.\w{1,8})")
+
+
+class SplitOptions(NamedTuple):
+    files: tuple[str, ...] = ()
+    """Patterns: the task is done for each file that they match, without asking a model for a plan."""
+    granularity: Granularity | None = None
+    """None: by rules."""
+    strategy: Strategy = "graph"
+    limits: SplitLimits = SplitLimits()
+
+
+async def plan_task(app: "App", task: str, options: SplitOptions) -> str:
+    """The session with a plan for the task, which waits for the user to start it."""
+    sizes = await run_sync(file_sizes, app, options.files)
+    if options.files and not sizes:
+        raise UsageProblem(
+            f"No text file here matches {', '.join(options.files)}. Patterns are relative to the root."
+        )
+    split = _new_split(app, task)
+    try:
+        model = (await app.model_pool.models(split.session))[0]
+        small = strategy_for(model.capabilities).searches
+        granularity = options.granularity or granularity_for(
+            sizes if options.files else {}, truncated=_was_cut(app), small=small
+        )
+        source: PlanSource = "map" if options.files else "model"
+        if options.files:
+            subtasks = map_over(task, sizes, granularity)
+        else:
+            side = SideCall(split.session, model, "main", price)
+            subtasks = await ask_for_plan(side, task, sizes, granularity)
+        whole = "" if options.files else task
+        plan = SplitPlan(whole or task, subtasks, options.strategy, granularity, options.limits)
+        split.session.append(SplitPlanned(plan, source))
+    finally:
+        split.session.release()
+    return split.session.id
+
+
+def plan_checklist(app: "App", path: str, options: SplitOptions) -> str:
+    """The same for the open items of a checklist; each names the files that it is about."""
+    place = checklist_path(app, path)
+    items = read_items(app, place)
+    texts = {each.number: each.text for each in items}
+    sizes = file_sizes(app, ())
+    wanted, files, tasks = [], dict[int, tuple[str, ...]](), dict[int, str]()
+    for each in buildable(items):
+        named = ChecklistItem(
+            place, each.number, each.text, phase=each.phase, part_of=texts.get(each.parent, "")
+        )
+        wanted.append((each, named))
+        tasks[each.number] = task_of(each)
+        files[each.number] = tuple(dict.fromkeys(PATHS.findall(tasks[each.number])))
+        if not files[each.number]:
+            raise UsageProblem(
+                f"Item {each.number} of {path} names no file, so it cannot be a subtask: {each.text}. Name"
+                " the files that it is about in its text, or build it with `handrail do` without --parallel."
+            )
+    if not wanted:
+        raise UsageProblem(f"{path} has no open item.")
+    found = []
+    for one in for_items(wanted, tasks, files):
+        there = tuple(name for name in one.files if name in sizes)
+        found.append(replace(one, files=there, writes=one.files))
+    plan = SplitPlan(
+        f"The open items of {path}",
+        tuple(found),
+        options.strategy,
+        options.granularity or "fine",
+        options.limits,
+        {one.id: named for one, (_, named) in zip(found, wanted, strict=True)},
+    )
+    return keep_plan(app, plan, "checklist")
+
+
+def read_plan(data: bytes) -> SplitPlan:
+    """The plan in a file; raises UsageProblem that says what is wrong with it, and where."""
+    try:
+        json = decode(data)
+    except (DecodeError, UnicodeError, RecursionError) as error:
+        raise UsageProblem(f"This is not a plan: it is not JSON ({error}).") from error
+    try:
+        return convert(json, SplitPlan)
+    except ValidationError as error:
+        found = problems_in(json, SplitPlan)[:MAX_PROBLEMS]
+        told = "; ".join(f"{each.where or 'the plan'} {each.should}" for each in found) or str(error)
+        raise UsageProblem(f"This is not a plan: {told}.") from error
+
+
+def keep_plan(app: "App", plan: SplitPlan, source: PlanSource = "file") -> str:
+    """A session with this plan, which waits for the user to start it."""
+    check_plan(plan)
+    split = _new_split(app, plan.task)
+    split.session.append(SplitPlanned(plan, source))
+    split.session.release()
+    return split.session.id
+
+
+def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
+    """Put an edited plan in place of one that was not started."""
+    check_plan(plan)
+    split = held_split(app, session_id)
+    try:
+        if split.state.started:
+            raise UsageProblem(
+                "This split has been started, so its plan stays. Cancel subtasks, or start a new one."
+            )
+        if plan != split.state.plan:
+            split.session.append(SplitPlanned(plan, "file"))
+    finally:
+        split.session.release()
+
+
+def held_split(app: "App", session_id: str) -> SplitSession:
+    """The split of the session, held by this process; raises UsageProblem where another one has it."""
+    known_split(app, session_id)
+    app.detach(session_id)
+    session = Session(app.log, session_id).load()
+    if not session.try_hold():
+        raise UsageProblem(
+            f"Another Handrail works on {session_id}. Wait for it, or stop it with `handrail splits pause"
+            f" {session_id}`."
+        )
+    return open_split(session)
+
+
+def known_split(app: "App", session_id: str) -> SplitSession:
+    """The split of the session, as of now; raises UsageProblem where it has none."""
+    if not app.log.head(session_stream(session_id)):
+        raise UsageProblem(f"There is no split {session_id!r}. `handrail splits` lists them.")
+    split = open_split(Session(app.log, session_id).load())
+    if split.state.plan is None:
+        raise UsageProblem(
+            f"The session {session_id} has no plan of subtasks. `handrail splits` lists those that do."
+        )
+    return split
+
+
+def known_plan(app: "App", session_id: str) -> SplitPlan:
+    return plan_of(known_split(app, session_id).state)
+
+
+def start_plan(app: "App", split: SplitSession) -> None:
+    """Store the contents of all files of the plan; from here on, subtasks work with these."""
+    plan = plan_of(split.state)
+    base: dict[str, str] = {}
+    blobs: list[bytes] = []
+    for path in dict.fromkeys(path for each in plan.subtasks for path in (*each.files, *each.writes)):
+        place = app.workspace.resolve(path)
+        if not place.inside or place.secret or place.in_state or place.in_git:
+            raise PathProblem(
+                f"{path} is outside the workspace, or may hold secrets: no subtask can have it. Take it"
+                " out of the plan.",
+                "protected_path",
+                path,
+            )
+        if not path.endswith("/") and app.workspace.exists(place):
+            file = app.workspace.read(place)
+            base[path] = file.sha256
+            blobs.append(file.data)
+    split.session.append(SplitStarted(base), blobs=blobs)
+
+
+def file_sizes(app: "App", patterns: Sequence[str]) -> dict[str, int]:
+    """Tokens of the text files that match, by path; of all where there is no pattern."""
+    index = snapshot(app.workspace.root)
+    return {
+        path: max(1, round(found.size / BYTES_PER_TOKEN))
+        for path, found in sorted(index.files.items())
+        if found.size <= MAX_FILE_BYTES
+        and (not patterns or any(covers(each, path) for each in patterns))
+        and _is_text(app, path)
+    }
+
+
+def _is_text(app: "App", path: str) -> bool:
+    try:
+        place = app.workspace.resolve(path)
+        if place.secret or place.in_state:
+            return False
+        with open_file(place.absolute, follow=False) as file:
+            return b"\0" not in file.read(1024)
+    except (PathProblem, OSError):
+        return False
+
+
+def _was_cut(app: "App") -> bool:
+    """Whether one of the last answers in this workspace was cut off at its length limit."""
+    answers = [data for _, data in app.log.of_types(("answered",))]
+    return any('"end":"length"' in data for data in answers[-ANSWERS_LOOKED_AT:])
+
+
+def _new_split(app: "App", task: str) -> SplitSession:
+    title = f"split: {' '.join(task.split())}"
+    return open_split(app.proposals.open_session(title[:MAX_TITLE]))

@@ -1,0 +1,1 @@
+"""Where and when subtasks run: here, or on other machines."""

@@ -1,0 +1,1 @@
+"""Split requests: graphs of subtasks, planned, run in parallel, merged, verified and applied as one."""

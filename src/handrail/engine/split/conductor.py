@@ -1,0 +1,373 @@
+"""Runs the subtasks of a plan: what can start starts, within limits and budgets; every fact is in the log.
+
+A killed run goes on from the log: a subtask that has a result is not repeated, and an answer that came is not
+asked for again.
+"""
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import anyio
+from msgspec import DecodeError
+from msgspec.json import Decoder
+
+from handrail.engine.durable.jobs import GivenExport, GivenFile, Job, JobResult, JobRunner, Perform
+from handrail.engine.durable.local import local_jobs
+from handrail.engine.host.takeover import take_over
+from handrail.engine.host.wakeup import Wakeup
+from handrail.engine.limits import AffordedRequest, Budget, BudgetShare, fit_to_budget
+from handrail.engine.requests.model_requests import FitToBudget, SideCall
+from handrail.engine.split.graph import before, needs_of, ordered, with_dependents
+from handrail.engine.split.merging import merge_results
+from handrail.models.model import Model, Request
+from handrail.protocol.errors import BudgetReached, UsageProblem
+from handrail.protocol.events import (
+    ConflictSettled,
+    Event,
+    SideAnswered,
+    SplitEnded,
+    SplitPaused,
+    SplitResumed,
+    SubtaskDone,
+    SubtaskFailed,
+    SubtasksCancelled,
+    SubtasksReset,
+    SubtaskStarted,
+)
+from handrail.protocol.subtask import SplitCommand, SplitPlan, Subtask, SubtaskFile
+from handrail.protocol.values import Usage
+from handrail.sessions.session import Session
+from handrail.sessions.split_state import SplitState, split_state, subtask_key
+from handrail.workspace.files import Workspace, decode, encode
+
+COMMAND = Decoder(SplitCommand)
+BUSY_PATIENCE = 600.0
+"""Seconds that a subtask waits for a busy provider, all waits together."""
+Cost = Callable[[Model, Usage], float | None]
+
+
+def control_stream(session_id: str) -> str:
+    """The inbox of commands for a split request; a session's own inbox is for conversations."""
+    return f"split:{session_id}"
+
+
+class SplitSession(NamedTuple):
+    """A session with the state of its split request, which follows what is appended."""
+
+    session: Session
+    state: SplitState
+
+
+def open_split(session: Session) -> SplitSession:
+    state = split_state(session.read_after(0, session.seq)) if session.seq else SplitState()
+    session.followers.append(state.apply)
+    return SplitSession(session, state)
+
+
+def take_over_split(split: SplitSession, workspace: Workspace) -> None:
+    """Close what a killed process left open: a change set, and requests without an answer."""
+    session, state = split
+    take_over(session, workspace)
+    received = session.log.received(session.stream)
+    for request_id, request in list(state.requests.items()):
+        data = received.get(request_id, b"")
+        raw = request.raw or (hashlib.sha256(data).hexdigest() if data else "")
+        ended = SideAnswered(request_id=request_id, problem="Handrail ended first.", raw=raw)
+        session.append(ended, blobs=[data] if data else [], settle=[request_id])
+
+
+class Reached(NamedTuple):
+    why: str
+    alone: bool
+    """Nothing else was open: it is not allowed later either."""
+
+
+class Ledger(NamedTuple):
+    """Budgets of the whole request and of each subtask, with what open requests may still cost."""
+
+    state: SplitState
+    cost: Cost
+    reached: list["Reached"]
+    """Set once the whole budget does not allow a request."""
+
+    def afford(self, job: Job) -> FitToBudget:
+        def afforded(model: Model, request: Request) -> AffordedRequest:
+            state, plan = self.state, plan_of(self.state)
+            limits, spent = plan.limits, state.subtasks[job.subtask.id]
+            own = Budget(limits.subtask_tokens, limits.subtask_usd)
+            share = BudgetShare(f"the subtask {job.subtask.id}", own, spent.tokens, spent.usd)
+
+            def price(usage: Usage) -> float | None:
+                return self.cost(model, usage)
+
+            fitted = fit_to_budget(request, [share], price)
+            opened = state.requests.values()
+            tokens = state.tokens + sum(each.most_tokens for each in opened)
+            usd = state.usd + sum(each.most_usd for each in opened)
+            whole = BudgetShare("the whole split", Budget(limits.tokens, limits.usd), tokens, usd)
+            try:
+                last = fit_to_budget(fitted.request, [whole], price)
+                if opened and last.request.max_output_tokens < fitted.request.max_output_tokens:
+                    raise BudgetReached("Others still run, and what they leave of the budget is not known.")
+            except BudgetReached as reached:
+                self.reached.append(Reached(str(reached), not opened))
+                raise
+            return max(fitted, last, key=lambda each: each.tokens)._replace(request=last.request)
+
+        return afforded
+
+
+def plan_of(state: SplitState) -> SplitPlan:
+    if state.plan is None:
+        raise UsageProblem("There is no plan here yet. `handrail split` makes one.")
+    return state.plan
+
+
+class Conductor:
+    """Runs one split request until nothing can go on, it is paused, or it is cancelled."""
+
+    def __init__(
+        self,
+        split: SplitSession,
+        wakeup: Wakeup,
+        side: Callable[[Job, FitToBudget], Awaitable[SideCall]],
+        perform: Callable[["Conductor"], Perform],
+        cost: Cost,
+    ) -> None:
+        self.session, self.state = split
+        self.plan = plan_of(self.state)
+        self._wakeup = wakeup
+        self._open_side = side
+        self._perform = perform(self)
+        self._order = ordered(self.plan)
+        self._needs = needs_of(self.plan)
+        self._by_id = {each.id: each for each in self.plan.subtasks}
+        self._running: dict[str, str] = {}
+        """{subtask: key of its job}"""
+        self._ledger = Ledger(self.state, cost, [])
+        self._width = self.plan.limits.parallel
+        self._not_before = 0.0
+        self._waited = Counter[str]()
+
+    async def side(self, job: Job) -> SideCall:
+        return await self._open_side(job, self._ledger.afford(job))
+
+    async def run(self) -> None:
+        async with local_jobs(self._perform, self._wakeup.notify) as jobs:
+            while True:
+                seen = self._wakeup.version
+                await self._take_commands(jobs)
+                self._take_results(jobs)
+                if self._goes_on:
+                    await self._start(jobs)
+                if not self._running and not (self._goes_on and self._ready()):
+                    if self._wakeup.version == seen:
+                        break
+                    continue  # a command may have come with the last result
+                wait = self._not_before - time.monotonic() if self._ready() and self._goes_on else 0.0
+                with anyio.move_on_after(wait if wait > 0 else None):
+                    await self._wakeup.wait(seen)
+        if self._goes_on and (failed := self.state.of("failed")):
+            first = self.state.subtasks[failed[0]].detail
+            detail = f"{len(failed)} failed: {', '.join(failed[:10])}. The first: {first}"
+            self.session.append(SplitPaused(why="failed", detail=detail))
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.state.paused is None and self.state.ended is None
+
+    # What can start
+
+    def _ready(self) -> list[str]:
+        done = {name for name, one in self.state.subtasks.items() if one.status == "done"}
+        return [
+            name
+            for name in self._order
+            if self.state.subtasks[name].status in ("waiting", "running")
+            and name not in self._running
+            and done.issuperset(self._needs[name])
+        ]
+
+    async def _start(self, jobs: JobRunner) -> None:
+        if self._ledger.reached:
+            if self._running:
+                return  # what they leave of the budget is known when they have ended
+            if alone := [each.why for each in self._ledger.reached if each.alone]:
+                self.session.append(SplitPaused(why="budget", detail=alone[-1]))
+                return
+            self._ledger.reached.clear()
+            self._width = 1
+        if time.monotonic() < self._not_before:
+            return
+        room = min(self._width, self.plan.limits.parallel) - len(self._running)
+        for name in self._ready()[: max(0, room)]:
+            job, blobs = self._job(self._by_id[name])
+            found = self.state.subtasks[name]
+            if found.status == "waiting":
+                self.session.append(SubtaskStarted(name, found.attempt + 1), blobs=blobs)
+                job = self._job(self._by_id[name])[0]
+            self._running[name] = job.key
+            await jobs.submit(job)
+
+    def _job(self, subtask: Subtask) -> tuple[Job, list[bytes]]:
+        """The job as it is after the results that it depends on, and the contents that are new."""
+        found = self.state.subtasks[subtask.id]
+        above = before(self._needs, subtask.id)
+        results = [done for name in self._order if name in above and (done := self.state.subtasks[name].done)]
+        blob = self.session.log.blob
+        base = {path: blob(self.state.base[path]) for path in subtask.files if path in self.state.base}
+        merged = merge_results(
+            {path: blob(sha256) for path, sha256 in self.state.base.items() if _is_touched(path, results)},
+            results,
+            blob,
+            self.state.settled,
+        ).files
+        contents = {
+            path: merged.get(path, base.get(path)) for path in (*subtask.files, *_new_files(subtask, merged))
+        }
+        given = tuple(
+            GivenFile(path, decode(data).text if data is not None else None, _sha256(data))
+            for path, data in contents.items()
+        )
+        known = set(self.state.base.values())
+        new = [data for data in contents.values() if data is not None and _sha256(data) not in known]
+        exports = tuple(
+            GivenExport(done.subtask_id, done.summary, done.exports)
+            for done in results
+            if done.exports or done.summary
+        )
+        key = subtask_key(subtask.id, found.round, max(1, found.attempt))
+        return Job(key, subtask, self.plan.task, given, exports, refused=found.detail), new
+
+    # What comes back
+
+    def _take_results(self, jobs: JobRunner) -> None:
+        for result in jobs.results():
+            name = result.key.partition("/")[0]
+            if self._running.get(name) == result.key:
+                del self._running[name]
+                if self.state.subtasks[name].status == "running":
+                    self._record(name, result)
+
+    def _record(self, name: str, result: JobResult) -> None:
+        found, limits = self.state.subtasks[name], self.plan.limits
+        if result.over_budget and self._ledger.reached:
+            return
+        if result.retry_in is not None:
+            self._waited[name] += 1
+            waited = self._waited[name] * result.retry_in
+            if waited <= BUSY_PATIENCE:
+                # The provider's limit counts for all: they wait together, and then fewer run at once.
+                self._not_before = time.monotonic() + result.retry_in
+                self._width = max(1, self._width // 2)
+                return
+        if result.problem:
+            last = not result.again or found.attempt >= limits.tries
+            failed = SubtaskFailed(
+                name,
+                found.attempt,
+                result.problem,
+                last=last,
+                usage=result.usage,
+                cost_usd=result.cost_usd,
+            )
+            self.session.append(failed)
+            return
+        self._width = min(limits.parallel, self._width + 1)
+        job, given = self._job(self._by_id[name])
+        bases = {file.path: file.sha256 for file in job.files}
+        files, blobs = [], list(given)
+        for file in result.files:
+            old = self.session.log.blob(bases[file.path]) if bases.get(file.path) else None
+            data = encode(file.text, bom=bool(old and decode(old).bom)) if file.text is not None else None
+            blobs += [data] if data is not None else []
+            files.append(SubtaskFile(file.path, bases.get(file.path, ""), _sha256(data)))
+        done = SubtaskDone(
+            name,
+            tuple(files),
+            result.exports,
+            result.summary,
+            result.seconds,
+            result.usage,
+            result.cost_usd,
+        )
+        self.session.append(done, blobs=blobs)
+
+    # What the user wants
+
+    async def _take_commands(self, jobs: JobRunner) -> None:
+        for item in self.session.log.waiting(control_stream(self.session.id)):
+            try:
+                command = COMMAND.decode(item.data)
+            except DecodeError:
+                continue  # of a newer Handrail
+            events = command_events(self.state, command)
+            self.session.append(*events, take=[item.id])
+            for name in [name for name in self._running if self.state.subtasks[name].status != "running"]:
+                await jobs.cancel(self._running.pop(name))
+            self.plan = plan_of(self.state)
+
+
+def command_events(state: SplitState, command: SplitCommand) -> list[Event]:
+    """What a command comes to; nothing where it no longer applies."""
+    needs = needs_of(plan_of(state))
+    known = [name for name in command.subtask_ids if name in state.subtasks]
+    over = state.ended is not None and state.ended.state == "complete"
+    match command.action:
+        case _ if over:
+            return []
+        case "pause" if state.started and not state.paused and not state.ended:
+            return [SplitPaused(why="user")]
+        case "resume" | "accept":
+            return [SplitResumed(limits=command.limits)] if state.paused or state.ended else []
+        case "cancel" if command.subtask_ids:
+            left = [
+                name for name in with_dependents(needs, known) if state.subtasks[name].status != "cancelled"
+            ]
+            return [SubtasksCancelled(tuple(left))] if left else []
+        case "cancel" if not state.ended:
+            return [SplitEnded(state="cancelled", detail="You cancelled it. Nothing was applied.")]
+        case "retry" if known:
+            resumed: list[Event] = [SplitResumed()] if state.paused or state.ended else []
+            wanted = with_dependents(needs, known)
+            return [SubtasksReset(wanted), *resumed]
+        case "settle" if any(each.id == command.conflict_id for each in state.conflicts):
+            return [ConflictSettled(command.conflict_id, command.by, command.text)]
+    return []
+
+
+async def watch_commands(split: SplitSession, wakeup: Wakeup, stop: Callable[[], None]) -> None:
+    """Take commands while the result is verified; `stop` is called once the user wants no more of it."""
+    while True:
+        seen = wakeup.version
+        apply_commands(split)
+        if split.state.paused or split.state.ended:
+            stop()
+        await wakeup.wait(seen)
+
+
+def apply_commands(split: SplitSession) -> None:
+    """Take commands that wait while nothing runs."""
+    session, state = split
+    for item in session.log.waiting(control_stream(session.id)):
+        try:
+            command = COMMAND.decode(item.data)
+        except DecodeError:
+            continue
+        session.append(*command_events(state, command), take=[item.id])
+
+
+def _is_touched(path: str, results: list[SubtaskDone]) -> bool:
+    return any(file.path == path for done in results for file in done.files)
+
+
+def _new_files(subtask: Subtask, merged: dict[str, bytes | None]) -> list[str]:
+    """Files that others have made, and that the subtask may change."""
+    return [path for path in merged if path not in subtask.files and subtask.may_write(path)]
+
+
+def _sha256(data: bytes | None) -> str:
+    return hashlib.sha256(data).hexdigest() if data is not None else ""

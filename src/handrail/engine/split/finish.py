@@ -1,0 +1,138 @@
+"""The end of a split: its results merged, verified as one in a copy, and applied as one change set."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+
+from anyio.to_thread import run_sync
+
+from handrail.changes.forms.document import CreateChange, DeleteChange, Document, RewriteChange
+from handrail.engine.split.conductor import SplitSession, plan_of
+from handrail.engine.split.graph import ordered
+from handrail.engine.split.merging import MergedFiles, merge_results
+from handrail.protocol.errors import PathProblem
+from handrail.protocol.events import ConflictsFound, SplitEnded, SplitPaused, SplitVerified, ToolFinished
+from handrail.protocol.subtask import SplitEnd
+from handrail.sessions.split_state import SplitState
+from handrail.verification.documents.checklist import complete_item
+from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile, Quiet
+from handrail.verification.verdict import broken_by_change
+from handrail.verification.workspace_checks import WorkspaceChecks
+from handrail.workspace.files import Workspace, decode
+
+MAX_NAMED, MAX_SUMMARY = 5, 500
+Apply = Callable[[Document], Awaitable[ToolFinished]]
+
+
+async def finish(
+    split: SplitSession, workspace: Workspace, checks: WorkspaceChecks, apply: Apply, *, accept: bool = False
+) -> None:
+    """Merge, verify and apply what the subtasks made; nothing is applied unless all of it is right.
+
+    `accept`: the user wants the result although the checks do not agree, or cannot say.
+    """
+    session, state = split
+    if state.applied:  # a killed process had come so far
+        session.append(SplitEnded(state="complete", files=touched_paths(state)))
+        return
+    merged = await run_sync(merged_now, state, workspace, session.log.blob)
+    if merged.conflicts:
+        where = Counter(each.path for each in merged.conflicts)
+        detail = f"{len(merged.conflicts)} overlaps in {_named(list(where))}. Nothing was applied."
+        session.append(ConflictsFound(merged.conflicts), SplitPaused(why="conflicts", detail=detail))
+        return
+    files = await run_sync(proposed_files, workspace, merged.files, state)
+    if not files:
+        session.append(
+            SplitEnded(state="complete", detail="Nothing is different: there was nothing to apply.")
+        )
+        return
+    verified = await _verified(checks, files)
+    session.append(verified)
+    if verified.status != "passed" and not accept:
+        ended: SplitEnd = "failed" if verified.status == "failed" else "unverified"
+        session.append(SplitEnded(state=ended, detail=f"{verified.detail} Nothing was applied."))
+        return
+    finished = await apply(_document(state, files))
+    if finished.status == "ok":
+        paths = tuple(file.path for file in files)
+        session.append(SplitEnded(state="complete", detail=verified.detail if accept else "", files=paths))
+    else:
+        why = finished.error.message if finished.error else finished.summary
+        session.append(SplitEnded(state="failed", detail=f"{why} Nothing was applied."))
+
+
+def touched_paths(state: SplitState) -> tuple[str, ...]:
+    done = (one.done for one in state.subtasks.values() if one.done)
+    return tuple(dict.fromkeys(file.path for each in done for file in each.files))
+
+
+def merged_now(state: SplitState, workspace: Workspace, blob: Callable[[str], bytes | None]) -> MergedFiles:
+    """All results merged into the workspace as it is now."""
+    now = {path: _content(workspace, path) for path in touched_paths(state)}
+    results = [done for name in ordered(plan_of(state)) if (done := state.subtasks[name].done)]
+    return merge_results(now, results, blob, state.settled)
+
+
+def _content(workspace: Workspace, path: str) -> bytes | None:
+    return workspace.read(path).data if workspace.exists(path) else None
+
+
+def proposed_files(
+    workspace: Workspace, merged: Mapping[str, bytes | None], state: SplitState
+) -> list[ProposedFile]:
+    """The files that differ from the workspace, and the checklist with its items ticked."""
+    wanted = dict(merged)
+    done = set(state.of("done"))
+    for name, item in plan_of(state).items.items():
+        if name in done:
+            old = wanted.get(item.path) or _content(workspace, item.path)
+            if old is None:
+                raise PathProblem(f"The checklist {item.path} is gone.", "file_missing", item.path)
+            wanted[item.path] = complete_item(old, item)
+    found = []
+    for path, data in wanted.items():
+        now = _content(workspace, path)
+        if now != data:
+            text = decode(data).text if data is not None else None
+            found.append(ProposedFile(path, text, sha256(now).hexdigest() if now is not None else ""))
+    return found
+
+
+async def _verified(checks: WorkspaceChecks, files: Sequence[ProposedFile]) -> SplitVerified:
+    """What the project's checks say about the merged tree, compared with the tree as it is."""
+    proposal = ProposalChecks(checks)
+    if reason := await proposal.why_in_workspace():
+        return SplitVerified("unverified", detail=f"There is no copy to check it in: {reason}")
+    try:
+        before = await proposal.verify((), (), Quiet())
+        verdict = await proposal.verify(files, before.checks, Quiet())
+    except NoCopy as problem:
+        return SplitVerified("unverified", detail=f"{str(problem).capitalize()}.")
+    ran = tuple(f"{check.name}: {check.status}" for check in verdict.checks)
+    if verdict.status == "passed":
+        return SplitVerified("passed", ran)
+    broken = [check for check in verdict.checks if broken_by_change(check)]
+    issues = [issue for check in broken for issue in check.issues]
+    told = [f"{each.path}:{each.line}: {each.message}" if each.path else each.message for each in issues]
+    reasons = told or [f"{each.name}: {each.reason or each.detail}" for each in verdict.checks if each.reason]
+    named = "; ".join(" ".join(each.split()) for each in reasons[:MAX_NAMED])
+    said = "The checks fail with it" if verdict.status == "failed" else "No check could verify it"
+    return SplitVerified(verdict.status, ran, f"{said}{f': {named}' if named else ''}.")
+
+
+def _document(state: SplitState, files: Iterable[ProposedFile]) -> Document:
+    changes = tuple(
+        DeleteChange(file.path, file.base)
+        if file.text is None
+        else RewriteChange(file.path, file.text, file.base)
+        if file.base
+        else CreateChange(file.path, file.text)
+        for file in files
+    )
+    return Document(changes, summary=plan_of(state).task[:MAX_SUMMARY])
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MAX_NAMED} more files" if len(paths) > MAX_NAMED else ""
+    return f"{', '.join(paths[:MAX_NAMED])}{more}"

@@ -1,0 +1,1 @@
+"""Split requests: plan one, run it, and control it."""
