@@ -49,7 +49,7 @@ from handrail.tasks.describe import (
 from handrail.tasks.scope import asks_for_undo, asks_only, asks_something, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
 from handrail.tasks.task_list import target_digest
-from handrail.tasks.wording import by_occurrence, corrected_wording, grounded, understood
+from handrail.tasks.wording import by_occurrence, corrected_wording, grounded, proposal
 
 LOOK, PROPOSE, PROPOSE_ONE, CHECK = "look", "propose", "propose_one", "check"
 SUMMARISE, OFFER, DECIDE, APPLY = "summarise", "offer", "decide", "apply"
@@ -184,11 +184,11 @@ async def look(work: StepContext) -> Output:
     }
 
 
-def _understood(work: StepContext, where: TaskFilter | None) -> dict[str, Any] | None:
-    """The operation that the words alone say."""
+def _understood(work: StepContext, where: TaskFilter | None) -> Output | None:
+    """The proposal that the words alone make."""
     read = corrected_wording(work.question, work.feedback, work.tasks.clock)
     picked = [task.id for task in work.tasks.find(where)] if where else []
-    return understood(read, work.tasks.load().tasks, work.tasks.clock, picked) if read else None
+    return proposal(read, work.tasks.load().tasks, work.tasks.clock, picked) if read else None
 
 
 def is_understood(output: Output, _outputs: Outputs) -> Verdict:
@@ -250,7 +250,7 @@ def _listed(work: StepContext) -> str:
 def _single(work: StepContext, shown: Sequence[str]) -> Output:
     """What the words say; else the operation of a small model, without what it left empty or cannot mean."""
     if read := work.outputs[LOOK].get("understood"):
-        return {"operations": [read]}
+        return dict(read)
     said: Output = work.outputs.get(PROPOSE_ONE, {})
     if not said:
         return {"operations": []}

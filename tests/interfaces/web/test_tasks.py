@@ -296,6 +296,17 @@ def test_a_question_is_answered_in_words_that_are_text(site: Site, page: Page) -
 
 
 @pytest.mark.promise("TASK-52")
+def test_where_nothing_can_be_done_there_is_nothing_to_decide(site: Site, page: Page) -> None:
+    wrong = proposed({"op": "delete", "id": "99"})
+    open_tasks(page, site, wrong, wrong, tasks=[PLANTS])
+    turn = ask(page, "delete task 99 from my list")
+    expect(turn.locator(".answer-words")).to_contain_text("There is no task 99")
+    expect(turn.locator(".operation input")).to_be_disabled()
+    expect(turn.locator("footer")).to_be_hidden()
+    expect(turn.locator(".waiting, [data-question]")).to_have_count(0)
+
+
+@pytest.mark.promise("TASK-52")
 def test_a_question_with_a_request_is_answered_in_two_sections(site: Site, page: Page) -> None:
     mixed = proposed({"op": "complete", "id": "1"}, answer="Only the plants.")
     open_tasks(page, site, mixed, summarised("Completes the plants."), tasks=[PLANTS])
