@@ -22,7 +22,6 @@ INIT_MESSAGE = "Write a first AGENTS.md for this repository, or add what is miss
 MAX_RUNS = 10
 NO_TASK = "Nothing to do. Say what you want to do, such as: remind me to call the dentist on friday at 9:30"
 NO_TASK_FOUND = "No task has these words."
-NO_AGENT = "There is no agent yet. `handrail agents new NAME` writes a starter."
 
 
 async def init(talk: "Conversation", argument: str) -> None:
@@ -35,7 +34,7 @@ async def agents(talk: "Conversation", argument: str) -> None:
     if words[:1] == ["runs"] and len(words) <= 2:
         rows = run_lines(talk, words[1] if words[1:] else "")
     elif not words:
-        rows = [list_row(known.listed(found)) for found in known.all()] or [NO_AGENT]
+        rows = [list_row(known.listed(found)) for found in known.all()]
         rows.append("@NAME TASK runs one, /agents NAME shows it, /agents runs lists past runs")
     elif len(words) == 1:
         agent = known.load(known.named(words[0]))
