@@ -256,7 +256,7 @@ def test_the_user_s_own_agent_goes_before_one_of_the_workspace(
     assert found
     assert (found.folder, found.where) == (own, "yours")
     assert folders.pipeline("small") is not None
-    assert [each.where for each in folders.all()] == ["yours", "workspace"]
+    assert [each.where for each in folders.all()] == ["yours", "workspace", "built in"]
 
 
 @pytest.mark.promise("AGENT-5")

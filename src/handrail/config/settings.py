@@ -280,6 +280,8 @@ class TelemetrySettings(Value):
 
 
 class KnowledgeSettings(Value):
+    embeddings: str = ""
+    """CONNECTION/MODEL that makes the vectors of paragraphs and queries; empty: the model on this machine."""
     web_search: str = ""
     """A URL with `{query}` in it that answers a web search with JSON, as SearXNG does; empty: none."""
 

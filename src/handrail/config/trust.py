@@ -43,7 +43,7 @@ REFUSAL_REASONS = {
     "auto_route": "only you choose where your messages go",
     "router": "only you choose where your messages go",
     "tasks": "only you choose the time zone of your tasks",
-    "knowledge": "it would choose where your web searches are sent",
+    "knowledge": "it would choose where your documents and web searches are sent",
     "display": "only you choose how Handrail looks",
     "build": "only you choose where unverified code is tried, and how much it may cost",
 }

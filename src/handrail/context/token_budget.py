@@ -10,6 +10,8 @@ from handrail.sessions.transcript import AssistantEntry, TranscriptEntry, UserEn
 BYTES_PER_TOKEN = 3.5
 """Low for English and code, so estimates err on the safe side."""
 MESSAGE_OVERHEAD = 8
+MOST_SHOWN = 240_000
+"""Characters of a question with all that it is shown."""
 
 
 def text_tokens(text: str) -> int:
@@ -33,6 +35,11 @@ def fixed_tokens(system: str, tools: tuple[ToolSpec, ...]) -> int:
 def fragment_cap(window: int, most: int, share: int) -> int:
     """Characters that one fragment may have: a share of the window, at most `most`."""
     return max(1_500, min(most, int(window * BYTES_PER_TOKEN / share)))
+
+
+def input_share(window: int, inputs: int) -> int:
+    """Characters of each output of another stage that a question is shown."""
+    return fragment_cap(window, most=MOST_SHOWN, share=2) // (inputs + 2)
 
 
 def output_tokens(window: int, wanted: int) -> int:

@@ -37,7 +37,7 @@ class Stage(NamedTuple):
     name: str
     kind: StageKind
     prompt: str = ""  # `ask`: the system prompt. `work`: a message at its start, if any.
-    takes: tuple[str, ...] = ()  # stages whose outputs it gets
+    takes: tuple[str, ...] = ()  # stages whose outputs it gets; `stage.field`: one field of one
     schema: Mapping[str, Any] | None = None  # JSON Schema of the output; an `ask` always has one
     step: str = ""  # `code`: the name of its function
     small: str = ""  # `ask`: the name of a function that takes its place where the model is small
@@ -55,6 +55,11 @@ class Stage(NamedTuple):
     budget: Budget = NO_BUDGET
     tools: tuple[str, ...] = ()  # `work`: the only tools it can use; empty: all of the run
     unless: str = ""  # the name of a check: the stage is left out where the output before it passes
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The stages that it takes something of."""
+        return tuple(dict.fromkeys(each.split(".")[0] for each in self.takes))
 
 
 class Repair(NamedTuple):
@@ -204,6 +209,8 @@ class StepContext(Protocol):
     question: str
     outputs: Outputs  # of the stages that it takes
     room: int  # characters of output that a model can be shown
+    input_room: int  # characters of its output that a question which takes nothing else is shown
+    repaired: int  # how often stages of the run were repeated to repair something
     issues: tuple[str, ...]  # of a gate, if the stage is repeated
     feedback: tuple[str, ...]  # what the user said at pauses
     chosen: str  # the line of the menu with which the user ended the last pause

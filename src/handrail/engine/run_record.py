@@ -203,9 +203,9 @@ def sampling_temperature(stage: Stage, outputs: Outputs) -> float | None:
 def stage_input(stage: Stage, run: RunState, outputs: Outputs, share: int) -> list[str]:
     """Outputs of other stages, issues to correct and the user's words, with `share` characters for each."""
     parts = [
-        f"Output of {name}:\n{head_and_tail(json.dumps(outputs[name], ensure_ascii=False), share)}"
+        f"Output of {name}:\n{head_and_tail(text, share)}"
         for name in stage.takes
-        if name in outputs
+        if (text := _taken(name, outputs))
     ]
     if run.issues and sampling_temperature(stage, outputs) is None:
         if before := outputs.get(stage.name):
@@ -216,6 +216,14 @@ def stage_input(stage: Stage, run: RunState, outputs: Outputs, share: int) -> li
     if run.feedback:
         parts.append("The user says:\n" + _bullets(run.feedback))
     return parts
+
+
+def _taken(name: str, outputs: Outputs) -> str:
+    """An output as JSON, or one field of it; a field that is a text stays as it is."""
+    stage, _, field = name.partition(".")
+    output = outputs.get(stage, {})
+    value = output.get(field) if field else output
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
 
 
 def _bullets(items: Sequence[str]) -> str:

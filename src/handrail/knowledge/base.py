@@ -5,18 +5,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from handrail.config.places import Places, make_private, workspace_path
-from handrail.knowledge.ranking import DEPTH, WordSearch, by_scores, fuse
+from handrail.knowledge.ranking import DEPTH, WordSearch, by_scores, fuse, rerank_hits
 from handrail.knowledge.words import normal_key
-from handrail.protocol.errors import UsageProblem
+from handrail.protocol.errors import ModelProblem, UsageProblem
 from handrail.protocol.values import Value
 from handrail.storage.knowledge.rows import Document, NewDocument, Paragraph
-from handrail.storage.knowledge.store import FILE, KnowledgeStore
-from handrail.storage.knowledge.vectors import VectorFiles
+from handrail.storage.knowledge.store import FILE, KnowledgeStore, Waiting
+from handrail.storage.knowledge.vectors import DIMENSIONS, VectorFiles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +27,8 @@ TIER_ORDER = ("guide", "standard", "code")
 DEFAULT_QUOTAS = {"guide": 5, "standard": 10, "code": 5}
 DEFAULT_QUOTA = 5
 EMBED_BATCH = 128
-MODEL = "embedding model"
-"""The state that names the model of the vectors."""
+MODEL, NUMBERS = "embedding model", "numbers of a vector"
+"""The states that name the model of the vectors, and how long they are."""
 Where = Literal["workspace", "user"]
 MAX_EXPANSIONS = 6
 SMALL_WORDS = ("of", "and", "the", "for", "in")
@@ -37,7 +36,7 @@ SMALL_WORDS = ("of", "and", "the", "for", "in")
 
 
 class Encoder(Protocol):
-    """What makes vectors of texts: normalised, 384 numbers each."""
+    """What makes vectors of texts: normalised, all of the same length; may raise ModelProblem."""
 
     def encode(self, texts: Sequence[str]) -> "Vectors": ...
 
@@ -47,6 +46,8 @@ class EmbeddingModel(NamedTuple):
     load: Callable[[], Encoder]
     missing: str = ""
     """What to do before it can be loaded; empty if nothing."""
+    told: Callable[[int], str] = lambda _characters: ""
+    """For the user, before so many characters are sent to somebody: to whom, and what that costs."""
 
 
 class Hit(Value):
@@ -117,9 +118,11 @@ class KnowledgeBase:
         _use_one_blas_thread()
         self.folder = make_private(folder)
         self.store = KnowledgeStore(folder)
-        self.vectors = VectorFiles(folder)
+        self.vectors = VectorFiles(folder, int(self.store.state(NUMBERS) or DIMENSIONS))
         self.words = WordSearch(self.store)
-        self._model = model or EmbeddingModel("", _no_model, "no embedding model is set up.")
+        self.model = model or EmbeddingModel("", _no_model, "no embedding model is set up.")
+        self._failed = ""
+        """Why the last search went by words alone; empty if it did not, or was to."""
 
     def close(self) -> None:
         self.store.close()
@@ -127,11 +130,11 @@ class KnowledgeBase:
     @cached_property
     def encoder(self) -> Encoder | None:
         """The embedding model, loaded; None if it is not on this machine."""
-        return None if self._model.missing else self._model.load()
+        return None if self.model.missing else self.model.load()
 
     def reload_model(self, model: EmbeddingModel) -> None:
         """Use this embedding model from now on, for example after it was downloaded."""
-        self._model = model
+        self.model = model
         self.__dict__.pop("encoder", None)
 
     # Search
@@ -148,11 +151,11 @@ class KnowledgeBase:
         """The best paragraphs, by words and by meaning; by words alone without vectors (see `status`)."""
         if not query.strip():
             return []
+        vector = self._query_vector(query)
         with self.store.snapshot():
             asked = " ".join([query, *self.expansions(query)]) if expand else query
             documents = self._chosen(filters)
             by_words = self.words.search(asked, self.store.last_number(), documents)
-            vector = self._query_vector(query)
             by_meaning = self._nearest(vector, documents) if vector is not None else {}
             both = [by_scores(by_words, by_meaning)] if by_meaning else []
             ranked = fuse([by_words, by_meaning, *both])
@@ -194,14 +197,23 @@ class KnowledgeBase:
         return list(dict.fromkeys(each for each in found if normal_key(each) not in known))[:MAX_EXPANSIONS]
 
     def _query_vector(self, query: str) -> "Vectors | None":
-        if not self._has_usable_vectors() or (encoder := self.encoder) is None:
+        self._failed = ""
+        if not self._has_usable_vectors():
             return None
-        vector: Vectors = encoder.encode([query])[0]
-        return vector
+        try:
+            encoder = self.encoder
+            vector = encoder.encode([query])[0] if encoder else None
+        except ModelProblem as problem:  # a provider that is out of reach is no reason to find nothing
+            self._failed = f"The last search went by words alone: {problem}"
+            return None
+        return vector if vector is not None and len(vector) == self.vectors.dimensions else None
 
     def _has_usable_vectors(self) -> bool:
         """False also if they are of another model, which `status` tells."""
-        return self.store.slots_used() > 0 and self.store.state(MODEL) == self._model.name
+        self.vectors.dimensions = int(
+            self.store.state(NUMBERS) or DIMENSIONS
+        )  # another process may change it
+        return self.store.slots_used() > 0 and self.store.state(MODEL) == self.model.name
 
     def _nearest(self, vector: "Vectors", documents: Sequence[int] | None) -> dict[int, float]:
         found = self.vectors.search(vector, self.store.slots_used(), DEPTH, documents)
@@ -300,6 +312,10 @@ class KnowledgeBase:
         self.store.put(documents)
         self._clear_slots()
 
+    def waiting(self) -> Waiting:
+        """What `embed` would make vectors of."""
+        return self.store.waiting(everything=self.store.state(MODEL) != self.model.name)
+
     def embed(self, told: Callable[[int], None] = lambda _done: None) -> int:
         """Make the vectors that are missing; the number of them. Call it within `writing`.
 
@@ -308,12 +324,17 @@ class KnowledgeBase:
         encoder = self.encoder
         if encoder is None:
             return 0
-        if self.store.state(MODEL) != self._model.name:
+        if self.store.state(MODEL) != self.model.name:
             self.forget_vectors()
-            self.store.set_state(MODEL, self._model.name)
+            self.store.set_state(MODEL, self.model.name)
         done = 0
         while batch := self.store.without_vector(EMBED_BATCH):
             vectors = encoder.encode([embedded_text(heading, text) for _, _, heading, text in batch])
+            if vectors.shape[1] != self.vectors.dimensions:
+                others = self.store.slots_used()
+                self.forget_vectors(vectors.shape[1])
+                if others:
+                    continue
             slots = self.store.next_slots(len(batch))
             self.vectors.write(slots, [document for _, document, _, _ in batch], vectors)
             numbers = (number for number, _, _, _ in batch)
@@ -322,17 +343,18 @@ class KnowledgeBase:
             told(done)
         return done
 
-    def forget_vectors(self) -> None:
-        """Drop all vectors, so that `embed` makes them again. Call it within `writing`."""
+    def forget_vectors(self, numbers: int = DIMENSIONS) -> None:
+        """Drop all vectors: `embed` makes them again, of so many numbers. Call it within `writing`."""
         self.store.forget_vectors()
-        self.vectors.remove()
+        self.store.set_state(NUMBERS, str(numbers))
+        self.vectors.remove(numbers)
 
     def status(self) -> Status:
         counts = self.store.counts()
         files = self.vectors.size + sum(
             path.stat().st_size for path in self.folder.glob(f"{FILE}*") if path.is_file()
         )
-        found = not self._model.missing and counts.without_vector < counts.paragraphs
+        found = not self.model.missing and counts.without_vector < counts.paragraphs
         return Status(
             folder=str(self.folder),
             documents=counts.documents,
@@ -345,9 +367,11 @@ class KnowledgeBase:
         )
 
     def _note(self, paragraphs: int, without: int) -> str:
-        if self._model.missing:
-            return f"Search is by words alone, not by meaning: {self._model.missing}"
-        if paragraphs and self.store.state(MODEL) not in ("", self._model.name):
+        if self._failed:
+            return self._failed
+        if self.model.missing:
+            return f"Search is by words alone, not by meaning: {self.model.missing}"
+        if paragraphs and self.store.state(MODEL) not in ("", self.model.name):
             return "The vectors are of another model. `handrail kb index` makes them again."
         if without:
             some = f"{without:,} of {paragraphs:,} paragraphs have no vector yet"
@@ -362,31 +386,6 @@ def _no_model() -> Encoder:
 def embedded_text(heading: str, text: str) -> str:
     """What the vector of a paragraph is made of."""
     return f"{heading}\n{text}" if heading else text
-
-
-def rerank_hits(query: str, hits: list[Hit]) -> list[Hit]:
-    """The hits by how much of the query each has: rare words count more, and words close together."""
-    from handrail.knowledge.words import stems
-
-    wanted = list(dict.fromkeys(stems(query)))
-    texts = [stems(f"{hit.paragraph.heading} {hit.paragraph.text}") for hit in hits]
-    weight = {word: 1.0 / (1 + sum(word in text for text in texts)) for word in wanted}
-    total = sum(weight.values()) or 1.0
-
-    def coverage(text: list[str]) -> float:
-        present = set(text)
-        pairs = sum(1 for one, two in pairwise(wanted) if _near(text, one, two))
-        return sum(weight[word] for word in wanted if word in present) / total + pairs / max(
-            1, len(wanted) - 1
-        )
-
-    scored = fuse([range(len(hits)), sorted(range(len(hits)), key=lambda index: -coverage(texts[index]))])
-    return [hits[index] for index in scored.numbers]
-
-
-def _near(text: list[str], one: str, two: str) -> bool:
-    places = [index for index, word in enumerate(text) if word == one]
-    return any(two in text[max(0, index - 3) : index + 4] for index in places[:20])
 
 
 def _initials(label: str) -> str:

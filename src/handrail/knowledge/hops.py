@@ -12,7 +12,7 @@ from handrail.storage.knowledge.store import FoundLink
 if TYPE_CHECKING:
     from handrail.knowledge.base import KnowledgeBase
 
-Why = Literal["start", "section", "term", "document", "symbol", "target", "referred"]
+Why = Literal["start", "section", "term", "document", "symbol", "target", "referred", "relation"]
 MAX_TERM_WORDS = 5
 MAX_KEYS = 400
 EACH_KEY = 4
@@ -29,6 +29,7 @@ STRENGTH: dict[str, float] = {
     "document": 0.6,
     "term": 0.6,
     "symbol": 0.6,
+    "relation": 0.6,
 }
 
 
@@ -136,6 +137,9 @@ def _steps(base: "KnowledgeBase", paragraph: Paragraph) -> list[tuple[int, Why, 
         found += _in_document(base, paragraph.text, each)
     for each in store.find_links("defines", "term", keys, EACH_KEY):
         found.append((each.paragraph, "term", each.link.label))
+    things = [each.key for each in links if each.kind == "entity" and each.key]
+    for each in store.find_links("refers", "entity", things, EACH_KEY + 1):  # the paragraph itself is one
+        found.append((each.paragraph, "relation", each.link.label))
     own = {(each.kind, each.key): each.label for each in links if each.role == "defines"}
     for kind in WRITTEN:
         mine = [key for of, key in own if of == kind]

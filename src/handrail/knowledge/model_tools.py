@@ -63,8 +63,8 @@ def _summary(answer: dict[str, Any]) -> str:
 
 
 def knowledge_tools(web_endpoint: str) -> dict[str, Tool[Any]]:
-    """All of them, by name."""
+    """All of them, by name. A web search that is not set up only says so: there is nothing to ask about."""
     return {
-        name: (WebSearchCall if name == "web_search" else KnowledgeCall)(tool, web_endpoint)
+        name: (WebSearchCall if name == "web_search" and web_endpoint else KnowledgeCall)(tool, web_endpoint)
         for name, tool in TOOLS.items()
     }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from handrail.config.layers import load_settings
 from handrail.config.places import find_places
 from handrail.knowledge.base import KnowledgeBase, Where, base_folder, has_base
 from handrail.knowledge.embeddings.model import embedding_model
@@ -16,4 +17,9 @@ def open_base(workspace: Path, environ: Mapping[str, str], where: Where | None =
         folder = chosen if has_base(chosen) else base_folder(places, workspace, "user")
     else:
         folder = base_folder(places, workspace, where)
-    return KnowledgeBase(folder, embedding_model(environ))
+    settings = load_settings(places, workspace, environ=environ).settings
+    if not settings.knowledge.embeddings:
+        return KnowledgeBase(folder, embedding_model(environ))
+    from handrail.knowledge.embeddings.provider import provider_model
+
+    return KnowledgeBase(folder, provider_model(settings, places, environ))

@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
-from handrail.knowledge.words import TOKEN, content_words, stem, tokens
+from handrail.knowledge.words import TOKEN, content_words, stem, stems, tokens
 from handrail.storage.knowledge.store import KnowledgeStore
+
+if TYPE_CHECKING:
+    from handrail.knowledge.base import Hit
 
 RRF = 60
 DEPTH = 1_000
@@ -105,3 +109,26 @@ def highlights(text: str, query: str) -> list[tuple[int, int]]:
         if stem(word) in wanted:
             found.append((each.start(), each.start() + len(word)))
     return found
+
+
+def rerank_hits(query: str, hits: "list[Hit]") -> "list[Hit]":
+    """The hits by how much of the query each has: rare words count more, and words close together."""
+    wanted = list(dict.fromkeys(stems(query)))
+    texts = [stems(f"{hit.paragraph.heading} {hit.paragraph.text}") for hit in hits]
+    weight = {word: 1.0 / (1 + sum(word in text for text in texts)) for word in wanted}
+    total = sum(weight.values()) or 1.0
+
+    def coverage(text: list[str]) -> float:
+        present = set(text)
+        pairs = sum(1 for one, two in pairwise(wanted) if _near(text, one, two))
+        return sum(weight[word] for word in wanted if word in present) / total + pairs / max(
+            1, len(wanted) - 1
+        )
+
+    scored = fuse([range(len(hits)), sorted(range(len(hits)), key=lambda index: -coverage(texts[index]))])
+    return [hits[index] for index in scored.numbers]
+
+
+def _near(text: list[str], one: str, two: str) -> bool:
+    places = [index for index, word in enumerate(text) if word == one]
+    return any(two in text[max(0, index - 3) : index + 4] for index in places[:20])

@@ -40,8 +40,7 @@ from handrail.pipelines.agent_file import (
 )
 from handrail.pipelines.agent_folder import PROMPT_PATH, AgentFiles
 from handrail.pipelines.agent_validation import check_agreement
-from handrail.pipelines.checks import CHECKS
-from handrail.pipelines.steps import STEPS
+from handrail.pipelines.library import CHECKS, STEPS
 from handrail.protocol.errors import ConfigProblem
 from handrail.protocol.problems import problems_in
 from handrail.protocol.values import Value
@@ -102,6 +101,7 @@ def _stage(at: int, entry: StageEntry, files: AgentFiles, problems: DefinitionPr
                 problems.add(at_gate, f"{name} checks {rest.get('field', '')} twice; remove one")
             checks[key] = partial(known.function, options)
             gates.append(Gate(key, "repair" if fails == "repair" else "end"))
+    unless = _unless(at, entry, checks, problems) if entry.unless else ""
     steps: dict[str, Step] = {}
     if entry.kind == "code":
         known = _find_registered(STEPS, "step", entry.step, (*place, "step"), problems)
@@ -121,9 +121,24 @@ def _stage(at: int, entry: StageEntry, files: AgentFiles, problems: DefinitionPr
         max_output=entry.max_output,
         tools=entry.tools,
         gates=tuple(gates),
+        unless=unless,
         budget=Budget(entry.budget.tokens, entry.budget.usd) if entry.budget else NO_BUDGET,
     )
     return BuiltStage(stage, checks, steps)
+
+
+def _unless(at: int, entry: StageEntry, checks: dict[str, Check], problems: DefinitionProblems) -> str:
+    """The name of the check that leaves the stage out."""
+    place: Location = ("stages", at, "unless")
+    if at == 0:
+        problems.add(place, "the first stage cannot be left out; remove unless")
+    name = str(entry.unless.get("check", ""))
+    rest = {key: value for key, value in entry.unless.items() if key != "check"}
+    known = _find_registered(CHECKS, "check", name, (*place, "check"), problems)
+    if known and (options := _options(known, rest, place, problems)):
+        checks[key := f"{name} before {entry.name}"] = partial(known.function, options)
+        return key
+    return ""
 
 
 def _find_registered(

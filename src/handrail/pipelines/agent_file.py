@@ -32,11 +32,13 @@ class ReferenceMark(NamedTuple):
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,39}"
 Reference = Annotated[str, Meta(pattern=rf"^{NAME}(\.{NAME}){{1,3}}$")]
 """`stage.field`: the output of an earlier stage; of each item where it is a list."""
+Taken = Annotated[str, Meta(pattern=rf"^{NAME}(\.{NAME})?$")]  # a stage, or one field of its output
 FieldPath = Annotated[str, Meta(pattern=rf"^{NAME}(\.{NAME}){{0,2}}$")]  # a field of the stage's own output
 TEXTS = ReferenceMark("texts", types=("string",))
 CLAIMS = ReferenceMark("items with the texts claim and quote", fields=("claim", "quote"))
 PASSAGES = ReferenceMark("texts, or items with a text", types=("string",), fields=("text",))
 SOURCES = ReferenceMark("items with the texts path, lines and text", fields=("path", "lines", "text"))
+AnyOutput = Annotated[Reference, ReferenceMark()]
 Texts = Annotated[Reference, TEXTS]
 Findings = Annotated[Reference, CLAIMS]
 Passages = Annotated[Reference, PASSAGES]
@@ -178,7 +180,7 @@ class StageEntry(Value):
     prompt: Annotated[str, Meta(max_length=200)] = ""  # `ask` and `work`: a file in `prompts/`
     model: str = "main"  # `ask`: a role, or a model by name
     effort: Effort | None = None  # `ask` and `work`: how much the model thinks
-    takes: Annotated[tuple[Name, ...], Meta(max_length=30)] = ()  # earlier stages, or `kept`
+    takes: Annotated[tuple[Taken, ...], Meta(max_length=30)] = ()  # earlier stages, or `kept`
     tools: Annotated[tuple[Name, ...], Meta(max_length=40)] = ()  # `work`: the only ones it can use
     output: dict[str, Any] | None = None  # `ask`: the JSON Schema of the answer
     max_output: Annotated[int, Meta(ge=32, le=32_000)] = 4_096  # `ask`: tokens of the answer
@@ -186,6 +188,8 @@ class StageEntry(Value):
     options: dict[str, Any] = field(default_factory=dict)
     gates: Annotated[tuple[dict[str, Any], ...], Meta(max_length=16)] = ()
     """`{ check = "not_empty", field = "questions", fails = "repair" }`"""
+    unless: dict[str, Any] = field(default_factory=dict)
+    """`{ check = "empty", field = "results" }`: left out where the output of the stage before it passes."""
     budget: BudgetEntry | None = None
 
     def __post_init__(self) -> None:

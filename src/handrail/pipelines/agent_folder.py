@@ -18,7 +18,7 @@ MAX_BYTES = {"agent.toml": 64_000, "prompt": 32_000}
 MAX_PROMPTS = 30
 PROMPT_PATH = re.compile(r"prompts/[A-Za-z0-9][A-Za-z0-9_.-]{0,80}\.md")
 
-AgentOrigin = Literal["yours", "workspace"]
+AgentOrigin = Literal["yours", "workspace", "built in"]
 
 
 class FoundAgent(NamedTuple):

@@ -15,8 +15,7 @@ from handrail.pipelines.agent_file import (
     references_in,
     unknown_name,
 )
-from handrail.pipelines.checks import CHECKS
-from handrail.pipelines.steps import STEPS
+from handrail.pipelines.library import CHECKS, STEPS
 
 TYPES = ("object", "array", "string", "number", "integer", "boolean")
 NUMBERS = ("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum")
@@ -93,8 +92,9 @@ def check_references(at: int, agent: AgentFile, problems: DefinitionProblems) ->
     entry = agent.stages[at]
     before = {each.name: stage_output_schema(each) for each in agent.stages[:at]}
     for path, (option, text, mark) in _stage_references(entry):
-        stage, *names = text.split(".") if mark.elsewhere else (entry.name, *text.split("."))
-        own = {stage: stage_output_schema(entry)}
+        itself = agent.stages[at - 1] if path == ("unless",) else entry
+        stage, *names = text.split(".") if mark.elsewhere else (itself.name, *text.split("."))
+        own = {stage: stage_output_schema(itself)}
         outputs = {**before, KEPT: _kept_schema(agent)} if mark.elsewhere else own
         if stage not in outputs:
             problem = unknown_name("stage before this one called", before, stage)
@@ -131,6 +131,8 @@ def _stage_references(entry: StageEntry) -> Iterator[tuple[tuple[str, ...], Used
     for number, gate in enumerate(entry.gates):
         rest = {key: value for key, value in gate.items() if key not in ("check", "fails")}
         written.append((("gates", str(number)), CHECKS.get(str(gate.get("check"))), rest))
+    rest = {key: value for key, value in entry.unless.items() if key != "check"}
+    written.append((("unless",), CHECKS.get(str(entry.unless.get("check"))), rest))
     for path, known, given in written:
         if known and set(given) <= set(known.options.__struct_fields__):
             for each in references_in(known.options, given):
@@ -186,10 +188,21 @@ def check_agreement(agent: AgentFile, stages: Sequence[Stage], problems: Definit
     for at, entry in enumerate(agent.stages):
         _check_stage(at, entry, agent, problems)
         _check_inputs(at, stages[at].takes, names, problems)
+        _check_taken_fields(at, agent, problems)
     _check_pauses(agent, names, problems)
     _check_repairs(agent, names, problems)
     _check_keeps(agent, names, problems)
     _check_result(agent, names, problems)
+
+
+def _check_taken_fields(at: int, agent: AgentFile, problems: DefinitionProblems) -> None:
+    outputs = {each.name: stage_output_schema(each) for each in agent.stages[:at]} | {
+        KEPT: _kept_schema(agent)
+    }
+    for each in agent.stages[at].takes:
+        stage, _, field = each.partition(".")
+        if field and stage in outputs and (problem := _follow_path(outputs[stage], [field], stage).problem):
+            problems.add(("stages", at, "takes"), problem)
 
 
 def _check_stage(at: int, entry: StageEntry, agent: AgentFile, problems: DefinitionProblems) -> None:
@@ -219,13 +232,13 @@ def _check_stage(at: int, entry: StageEntry, agent: AgentFile, problems: Definit
 
 def _check_inputs(at: int, takes: Sequence[str], names: Sequence[str], problems: DefinitionProblems) -> None:
     for each in takes:
-        if each in names[at:]:
-            why = "itself" if each == names[at] else f"{each}, which comes after it"
+        if (stage := each.split(".")[0]) in names[at:]:
+            why = "itself" if stage == names[at] else f"{stage}, which comes after it"
             problems.add(
                 ("stages", at, "takes"), f"{names[at]} takes {why}; a stage takes only what is done before"
             )
-        elif each not in (*names[:at], KEPT):
-            problems.add(("stages", at, "takes"), unknown_name("stage", names[:at], each))
+        elif stage not in (*names[:at], KEPT):
+            problems.add(("stages", at, "takes"), unknown_name("stage", names[:at], stage))
 
 
 def _check_pauses(agent: AgentFile, names: Sequence[str], problems: DefinitionProblems) -> None:

@@ -59,6 +59,11 @@ def not_empty(options: FieldOptions, output: Output, _outputs: Outputs) -> Verdi
     return Failed((f"{options.field} is empty; it has to say something.",))
 
 
+def empty(options: FieldOptions, output: Output, outputs: Outputs) -> Verdict:
+    full = isinstance(not_empty(options, output, outputs), Passed)
+    return Failed((f"{options.field} is not empty.",)) if full else Passed()
+
+
 def at_most(options: CountOptions, output: Output, _outputs: Outputs) -> Verdict:
     return _check_size(output, options, at_most=True)
 
@@ -185,6 +190,7 @@ def _check_size(output: Output, options: CountOptions, *, at_most: bool) -> Verd
 
 
 CHECKS = {
+    "empty": RegisteredFunction(FieldOptions, empty),
     "not_empty": RegisteredFunction(FieldOptions, not_empty),
     "at_most": RegisteredFunction(CountOptions, at_most),
     "at_least": RegisteredFunction(CountOptions, at_least),

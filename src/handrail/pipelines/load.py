@@ -82,9 +82,10 @@ def with_settings(catalogue: Catalogue, settings: Settings) -> Catalogue:
     return catalogue._replace(loaded={**catalogue.loaded, "build": partial(_build, candidates)})
 
 
-Trust = Literal["own", "trusted", "untrusted", "changed"]
+Trust = Literal["own", "built in", "trusted", "untrusted", "changed"]
 WhyUnreachable = Callable[[str], str]  # why a model, named in full, cannot be used; empty where it can
 AGENTS_FOLDER = "agents"
+BUILT_IN_AGENTS = {"research": Path(__file__).parent / "research" / "agent"}
 MAX_AGENTS = 200  # agents of one folder
 MAX_ENTRIES = 5_000
 UNTRUSTED = (
@@ -133,7 +134,7 @@ class AgentFolders:
         return agent.pipeline
 
     def find(self, slug: str) -> "FoundAgent | None":
-        """The folder of an agent; the user's own comes before the workspace's."""
+        """The folder of an agent: the user's own, else the workspace's, else a built-in one."""
         from handrail.pipelines.agent_folder import FoundAgent, is_agent, slug_problem
 
         if slug_problem(slug):
@@ -141,7 +142,7 @@ class AgentFolders:
         for where, folder in self._folders():
             if is_agent(folder / slug):
                 return FoundAgent(slug, folder / slug, where)
-        return None
+        return FoundAgent(slug, BUILT_IN_AGENTS[slug], "built in") if slug in BUILT_IN_AGENTS else None
 
     def all(self) -> "Iterator[FoundAgent]":
         from handrail.pipelines.agent_folder import FoundAgent, is_agent
@@ -154,11 +155,16 @@ class AgentFolders:
                 continue
             agents = [name for name in names if is_agent(folder / name)]
             yield from (FoundAgent(name, folder / name, where) for name in agents[:MAX_AGENTS])
+        yield from (FoundAgent(name, folder, "built in") for name, folder in BUILT_IN_AGENTS.items())
 
     def names(self) -> list[str]:
+        return list(dict.fromkeys([*self.names_in_folders(), *BUILT_IN_AGENTS]))
+
+    def names_in_folders(self) -> list[str]:
+        """Those of the user and of the workspace."""
         if not any(folder.is_dir() for _, folder in self._folders()):
             return []
-        return [found.slug for found in self.all() if self.find(found.slug)]
+        return [found.slug for found in self.all() if found.where != "built in" and self.find(found.slug)]
 
     def load(self, found: "FoundAgent") -> "Agent":
         """The agent as its files are now; raises ConfigProblem with everything that is wrong."""
@@ -189,6 +195,8 @@ class AgentFolders:
 
         if agent.files.found.where == "yours":
             return "own"
+        if agent.files.found.where == "built in":
+            return "built in"
         before = trusted_agents(self._places, self._workspace).get(agent.slug)
         if self._trusted or before == agent.pipeline.sha256:
             return "trusted"

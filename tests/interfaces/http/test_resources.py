@@ -141,7 +141,8 @@ async def test_agents_of_the_workspace_are_shown_trusted_and_run(tmp_path: Path)
     workspace = tmp_path / "workspace"
     shutil.copytree(ROOT / "examples" / "agents" / "report", workspace / "agents" / "report")
     async with serving(tmp_path, {"text": "{}"}) as served:
-        (agent,) = (await served.get("/agents"))["agents"]
+        agent, built_in = (await served.get("/agents"))["agents"]
+        assert (built_in["name"], built_in["state"]) == ("research", "built in")
         assert (agent["name"], agent["state"]) == ("report", "untrusted")
         shown = await served.get("/agents/report")
         assert shown["problem"] == ""

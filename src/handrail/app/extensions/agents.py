@@ -30,7 +30,7 @@ class ListedAgent(NamedTuple):
     """An agent in a list: can it be used, and what it is for or what is wrong with it."""
 
     found: FoundAgent
-    state: Literal["yours", "trusted", "untrusted", "changed", "hidden", "wrong", "no model"]
+    state: Literal["yours", "built in", "trusted", "untrusted", "changed", "hidden", "wrong", "no model"]
     description: str
 
 
@@ -71,13 +71,14 @@ class Agents(AgentFolders):
     def listed(self, found: FoundAgent) -> ListedAgent:
         used = self.find(found.slug)
         if used and used.folder != found.folder:
-            return ListedAgent(found, "hidden", f"your own agent {found.slug} is used instead")
+            whose = "your own agent" if used.where == "yours" else "the workspace's agent"
+            return ListedAgent(found, "hidden", f"{whose} {found.slug} is used instead")
         try:
             agent = self.load(found)
         except ConfigProblem as problem:
             return ListedAgent(found, "wrong", str(problem).splitlines()[0])
         trust = self.trust(agent)
-        if trust in ("own", "trusted") and (problems := self.unreachable(agent)):
+        if trust in ("own", "built in", "trusted") and (problems := self.unreachable(agent)):
             return ListedAgent(found, "no model", problems[0])
         return ListedAgent(found, "yours" if trust == "own" else trust, agent.definition.description)
 
@@ -85,7 +86,7 @@ class Agents(AgentFolders):
         """Agents of the workspace that wait for trust; and {name: problem} of those with wrong files."""
         found, wrong = list[UntrustedAgent](), dict[str, ConfigProblem]()
         for each in self.all():
-            if each.where == "yours":
+            if each.where != "workspace":
                 continue
             try:
                 agent = self.load(each)

@@ -35,6 +35,8 @@ from handrail.storage.knowledge.rows import Document, Paragraph
 from handrail.tools.tool import argument_schema
 
 if TYPE_CHECKING:
+    from handrail.app.app import App
+    from handrail.knowledge.relations import Estimate, Found
     from handrail.models.embedded.download import DownloadProgress
 
 __all__ = [
@@ -54,7 +56,9 @@ __all__ = [
     "add",
     "base_problems",
     "check_sources",
+    "estimate_relations",
     "existing_bases",
+    "find_relations",
     "follow_hops",
     "highlights",
     "hit_row",
@@ -156,6 +160,24 @@ class EmbeddingDownload:
 
     async def download(self, progress: "Callable[[DownloadProgress], None]") -> Path:
         return (await model.fetch_model(self._environ, progress))[0]
+
+
+async def estimate_relations(app: "App", base: KnowledgeBase) -> "tuple[str, Estimate]":
+    """The model that would be asked for relations, and what that sends and costs."""
+    from handrail.knowledge.relations import estimate
+
+    reference = (await app.chosen_model()).reference
+    return reference, estimate(base, await app.model_pool.named(reference))
+
+
+async def find_relations(
+    app: "App", base: KnowledgeBase, reference: str, most_usd: float | None, told: Callable[[int], None]
+) -> "Found":
+    """Ask the model about the paragraphs; credentials in them are hidden."""
+    from handrail.knowledge.relations import find_relations
+
+    model = await app.model_pool.named(reference)
+    return await find_relations(base, model, most_usd, app.model_pool.secrets().hide, told)
 
 
 class SourceState(Value):

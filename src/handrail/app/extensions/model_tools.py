@@ -79,7 +79,7 @@ def build_toolbox(app: "App", sandbox: Sandbox, intents: IntentFile, environ: Ma
 
     def usable_agents() -> list[tuple[str, str]]:
         found = list[tuple[str, str]]()
-        for slug in app.agents.names():
+        for slug in app.agents.names_in_folders():
             with suppress(ConfigProblem, UsageProblem):  # `handrail agents` tells of those
                 if app.agents.pipeline(slug) and (each := app.agents.find(slug)):
                     found.append((slug, app.agents.load(each).definition.description))

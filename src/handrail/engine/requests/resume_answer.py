@@ -104,7 +104,7 @@ def _skips(pipeline: Pipeline, last: LastTurn) -> tuple[str, ...] | None:
     if last.stage not in names or pipeline.stage(last.stage).kind not in IN_CONVERSATION:
         return None
     at = names.index(last.stage)
-    if any(set(stage.takes) & set(names[:at]) for stage in pipeline.stages[at:]):
+    if any(set(stage.inputs) & set(names[:at]) for stage in pipeline.stages[at:]):
         return None
     return tuple(dict.fromkeys((*last.skips, *names[:at])))
 

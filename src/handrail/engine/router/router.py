@@ -270,6 +270,13 @@ def run_events(
         mode=pipeline.mode,
         tools=pipeline.tools,
         sources=pipeline.sources,
+        budget=_budget_text(pipeline) if pipeline.sha256 else "",
     )
     first = pipeline.first(skips)
     return [started, stage_started(run_id, pipeline, first, first.prompt, skips)]
+
+
+def _budget_text(pipeline: Pipeline) -> str:
+    tokens, usd = pipeline.budget
+    parts = [f"{tokens:,} tokens"] if tokens is not None else []
+    return " and ".join([*parts, f"${usd:.2f}"] if usd is not None else parts)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from handrail.context.token_budget import fragment_cap, output_tokens
+from handrail.context.token_budget import input_share, output_tokens
 from handrail.engine.context import StageResult, TurnContext
 from handrail.engine.pipeline import Outputs, Stage
 from handrail.engine.requests.model_requests import ModelChain, ask_model
@@ -16,7 +16,6 @@ from handrail.sessions.run_state import RunState
 from handrail.tools.tool import head_and_tail
 
 TRIES = 2
-MOST_SHOWN = 60_000
 FORM = "Answer with one JSON object and nothing else. Its JSON Schema:\n{schema}"
 UNREAD = "[Handrail: your answer cannot be used: {problems}. Answer again, with the JSON object alone.]"
 
@@ -53,7 +52,7 @@ async def _ask(
 
     def request_for(model: Model) -> Request:
         window = model.capabilities.context_window
-        share = fragment_cap(window, most=MOST_SHOWN, share=2) // (len(stage.takes) + 2)
+        share = input_share(window, len(stage.takes))
         question = f"Question:\n{head_and_tail(state.question, share)}"
         text = "\n\n".join([question, *stage_input(stage, state, outputs, share)])
         return Request(

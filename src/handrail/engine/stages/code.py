@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
 from handrail.context.mentions import mentioned_names
-from handrail.context.token_budget import fragment_cap
+from handrail.context.token_budget import fragment_cap, input_share
 from handrail.engine.context import StageResult, TurnContext
 from handrail.engine.pipeline import CallResult, Change, Outputs, Stage, definition_errors
 from handrail.engine.turn_end import OUTCOME_UNKNOWN, Ending, unfinished_call
@@ -34,7 +34,7 @@ async def run(context: TurnContext, stage: Stage, state: RunState, outputs: Outp
     """The output of the function; raises GiveUp where it fails."""
     if reached := context.limit_reached:
         return StageResult(Ending("budget", reached))
-    inputs = {name: outputs[name] for name in stage.takes if name in outputs}
+    inputs = {name: outputs[name] for name in stage.inputs if name in outputs}
     with definition_errors(f"The stage {stage.name}"):
         output = await context.catalogue.steps[stage.step](CodeContext(context, state, inputs))
     return StageResult(Ending("answered"), output)
@@ -53,6 +53,8 @@ class CodeContext:
         self.key = context.session.stage.stage_id
         self.item = state.item
         self.room = fragment_cap(window, most=MAX_CHARACTERS, share=3)
+        self.input_room = input_share(window, inputs=1)
+        self.repaired = sum(times for ends in state.repairs.values() for times in ends.values())
         self.workspace = context.workspace
         self._checks = context.checks
         self._tasks = context.tasks

@@ -65,6 +65,8 @@ def _answer_note(event: events.Event) -> str:
 
 def _run_note(event: events.Event) -> str:
     match event:
+        case events.RunStarted(budget=budget) if budget:
+            return f"{event.pipeline}: at most {budget}"
         case events.GateFailed():
             return f"{event.stage} was rejected: {'; '.join(event.issues)}"
         case events.RunRepaired():

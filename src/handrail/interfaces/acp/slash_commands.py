@@ -323,8 +323,7 @@ async def agents(session: "OpenSession", _argument: str) -> Result:
 
     known = Agents(session.app.workspace.root)
     listed = [known.listed(found) for found in known.all()]
-    rows = [f"- @{each.found.slug} ({each.state}): {each.description}" for each in listed]
-    return "\n".join(rows) or "There is no agent yet. `handrail agents new NAME` writes a starter."
+    return "\n".join(f"- @{each.found.slug} ({each.state}): {each.description}" for each in listed)
 
 
 async def skills(session: "OpenSession", _argument: str) -> Result:

@@ -21,6 +21,8 @@ MIN_COVERAGE = 0.6
 """Of the words of a claim, so many occur in its source."""
 MIN_IN_SENTENCE = 0.4
 """And so many in one sentence of it, or in two that follow one another."""
+DOUBTS = frozenset("false untrue incorrect wrong mistaken myth contrary unlikely doubtful".split())
+"""They turn what a sentence says, wherever they stand in it."""
 MARKS = "\"'“”‘’«»`"
 
 
@@ -100,6 +102,12 @@ def check_claim(claim: str, text: str) -> CitationCheck:
             covered=covered,
             missing=tuple(names),
         )
+    if denied := sorted(said.denied - known):
+        problem = f"The source does not speak of {denied[0]!r}, which the claim denies."
+        return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
+    if doubts := sorted(DOUBTS & set(said.words) - set(tokens(text))):
+        problem = f"The claim has {doubts[0]!r}, and the source does not."
+        return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
     if covered < MIN_COVERAGE:
         problem = f"The source has only {covered:.0%} of the claim's words."
         return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))

@@ -55,6 +55,7 @@ NEGATIONS = frozenset(
 )
 WITH_TO = frozenset("fail fails failed refuse refuses refused forbidden prohibited unable".split())
 """Negations where `to` follows."""
+CONDITIONS = frozenset("without unless except".split())
 REACH = 5
 """A negation covers so many words after it, at most to the end of its clause."""
 OPPOSITES = (
@@ -86,11 +87,17 @@ class Statement(NamedTuple):
     numbers: frozenset[str]
     denied: frozenset[str]
     """The stems that a negation covers."""
+    denied_twice: frozenset[str]
+    """Those that two cover, as in `not forbidden`: that says the opposite of one."""
 
 
 @lru_cache(maxsize=4_096)
 def read_statement(text: str) -> Statement:
-    return Statement(text, tuple(tokens(text)), tuple(stems(text)), numbers_in(text), denied_stems(text))
+    denied = denials(text)
+    twice = frozenset(each for each, times in denied.items() if times and times % 2 == 0)
+    return Statement(
+        text, tuple(tokens(text)), tuple(stems(text)), numbers_in(text), frozenset(denied), twice
+    )
 
 
 def statements_of(text: str) -> list[tuple[Span, Statement]]:
@@ -124,19 +131,28 @@ def _plain_number(text: str) -> str:
     return f"0{whole}{percent}" if whole.startswith(".") else f"{whole}{percent}"
 
 
-def denied_stems(text: str) -> frozenset[str]:
-    """The stems that a negation covers: those after it in its clause."""
-    found: set[str] = set()
+def denials(text: str) -> dict[str, int]:
+    """The stems that a negation covers, those after it in its clause, with how many of them turn the sense.
+
+    `without` and `unless` do not: `not without a lamp` and `without a lamp it is not allowed` are the same.
+    """
+    found: dict[str, int] = {}
     for clause in CLAUSE.split(text):
-        left, words = 0, tokens(clause)
+        words = tokens(clause)
+        reaches: list[tuple[int, bool]] = []
+        at = 0
         for word, following in zip(words, [*words[1:], ""], strict=False):
-            if word in NEGATIONS or word.endswith(("n't", "n’t")) or (word in WITH_TO and following == "to"):
-                left = REACH
+            negation = (
+                word in NEGATIONS or word.endswith(("n't", "n’t")) or (word in WITH_TO and following == "to")
+            )
+            over = [turns for end, turns in reaches if at < end]
+            if over and word not in STOP_WORDS | CONDITIONS:
+                found[stem(word)] = found.get(stem(word), 0) + sum(over)
+            if negation:
+                reaches.append((at + REACH, word not in CONDITIONS))
             elif word not in STOP_WORDS:
-                if left > 0:
-                    found.add(stem(word))
-                left -= 1
-    return frozenset(found)
+                at += 1
+    return found
 
 
 def opposed_words(one: Statement, two: Statement) -> list[tuple[str, str]]:
@@ -156,6 +172,8 @@ def opposed(one: Statement, two: Statement) -> str:
     differs = (one.denied ^ two.denied) & shared
     if differs:
         return f"one denies {min(differs)!r}, the other does not"
+    if twice := (one.denied_twice ^ two.denied_twice) & shared:
+        return f"one denies {min(twice)!r} twice, the other does not"
     for word, other in opposed_words(one, two):
         return f"{word!r} against {other!r}"
     return ""

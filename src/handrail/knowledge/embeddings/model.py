@@ -58,6 +58,11 @@ def missing_libraries() -> list[str]:
     return [name for name in LIBRARIES if find_spec(name) is None]
 
 
+def missing_numpy() -> str:
+    """What to do before vectors can be kept and compared; empty if nothing."""
+    return "" if find_spec("numpy") else f"a library is missing. Run {INSTALL_COMMAND}."
+
+
 def missing_model(environ: Mapping[str, str]) -> str:
     """What to do before searches can go by meaning; empty if nothing."""
     if missing_libraries():

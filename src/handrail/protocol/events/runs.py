@@ -43,6 +43,8 @@ class RunStarted(EventBase, tag="run_started"):
     """The only tools that it can use; empty: all."""
     sources: tuple[str, ...] = ()
     """Those that its agent needs: they are switched on for the run."""
+    budget: str = ""
+    """The most that the run of an agent may use, in words: the user is told before it starts."""
 
 
 class StageStarted(EventBase, tag="stage_started"):

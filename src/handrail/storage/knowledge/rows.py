@@ -5,8 +5,9 @@ from typing import Literal
 from handrail.protocol.values import Value
 
 Role = Literal["defines", "refers"]
-LinkKind = Literal["section", "term", "document", "symbol", "target"]
-"""A numbered section, a defined term, a document by its title, a name in code, a target of links."""
+LinkKind = Literal["section", "term", "document", "symbol", "target", "entity"]
+"""A numbered section, a defined term, a document by its title, a name in code, a target of links, and
+something that a model has found to be related to others."""
 
 
 class Link(Value):

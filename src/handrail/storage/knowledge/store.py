@@ -44,11 +44,23 @@ PARAGRAPHS = (
     f"SELECT {', '.join(PARAGRAPH_COLUMNS)} FROM paragraphs p JOIN documents d ON d.number = p.document"
 )
 
+UNRELATED = (
+    "FROM paragraphs WHERE NOT EXISTS (SELECT 1 FROM links WHERE paragraph = paragraphs.number"
+    " AND role = 'refers' AND kind = 'entity' AND key = '')"
+)
+
 
 class Counts(NamedTuple):
     documents: int
     paragraphs: int
     without_vector: int
+
+
+class Waiting(NamedTuple):
+    """Paragraphs that something has not been done for yet, and their characters."""
+
+    paragraphs: int
+    characters: int
 
 
 class FoundLink(NamedTuple):
@@ -184,7 +196,7 @@ class KnowledgeStore:
                 "UPDATE paragraphs SET (ordinal, start, line, page) = (?, ?, ?, ?) WHERE number = ?",
                 (ordinal, new.start, new.line, new.page, row),
             )
-            run("DELETE FROM links WHERE paragraph = ?", (row,))
+            run("DELETE FROM links WHERE paragraph = ? AND kind <> 'entity'", (row,))
         self._connection.executemany(
             "INSERT OR IGNORE INTO links (paragraph, role, kind, key, label) VALUES (?, ?, ?, ?, ?)",
             ((row, each.role, each.kind, each.key, each.label) for each in new.links),
@@ -264,6 +276,23 @@ class KnowledgeStore:
                 found.append(FoundLink(number, each))
         return found
 
+    def without_relations(self) -> Waiting:
+        """The paragraphs in which no model has looked for relations."""
+        return Waiting(*self._row(f"SELECT count(*), coalesce(sum(length(text)), 0) {UNRELATED}"))
+
+    def next_without_relations(self) -> list[tuple[int, str]]:
+        """Some of them: number and text."""
+        return self._rows(f"SELECT number, text {UNRELATED} ORDER BY number LIMIT {MANY}")
+
+    def put_relations(self, paragraph: int, links: Sequence[Link]) -> None:
+        """Keep what a model has found in a paragraph, and that it has looked."""
+        looked = Link("refers", "entity", "", "")
+        with self._guard, transaction(self._connection, self.path):
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO links (paragraph, role, kind, key, label) VALUES (?, ?, ?, ?, ?)",
+                ((paragraph, each.role, each.kind, each.key, each.label) for each in (looked, *links)),
+            )
+
     # The word index
 
     def count_matches(self, expression: str, most: int) -> int:
@@ -292,6 +321,14 @@ class KnowledgeStore:
         """Paragraphs that still need a vector: number, document, heading, text."""
         query = "SELECT number, document, heading, text FROM paragraphs WHERE slot IS NULL LIMIT ?"
         return list(self._rows(query, limit))
+
+    def waiting(self, *, everything: bool) -> Waiting:
+        """What needs a vector; `everything`: also what has one."""
+        query = (
+            "SELECT count(*), coalesce(sum(length(heading) + length(text)), 0) FROM paragraphs"
+            " WHERE ? OR slot IS NULL"
+        )
+        return Waiting(*self._row(query, everything))
 
     def next_slots(self, count: int) -> list[int]:
         """Slots for so many vectors: those of removed ones first, then new ones."""

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 DIMENSIONS = 384
-WORDS = DIMENSIONS // 64
-ROW = DIMENSIONS + 4
+"""Numbers of a vector, unless the model has more or fewer."""
 BLOCK = 65_536
 """Slots in a block of bits: the first 64 bits of all its vectors, then the next, and so on."""
 EXACT = 20_000
@@ -45,9 +44,21 @@ class _Mapped(NamedTuple):
 class VectorFiles:
     """The files in one folder; they may not exist yet."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, dimensions: int = DIMENSIONS) -> None:
         self._paths = [folder / name for name in NAMES]
         self._mapped: _Mapped | None = None
+        self._file = 0
+        """The inode of the mapped file."""
+        self.dimensions = dimensions
+
+    @property
+    def _row(self) -> int:
+        return self.dimensions + 4
+
+    @property
+    def _words(self) -> int:
+        """Of 64 bits, in the bits of a vector."""
+        return -(-self.dimensions // 64)
 
     # Writing: by the only writer
 
@@ -56,7 +67,7 @@ class VectorFiles:
         import numpy as np
 
         scales = np.abs(vectors).max(axis=1) / 127
-        rows = np.zeros(len(slots), _row_type())
+        rows = np.zeros(len(slots), self._row_type())
         rows["scale"] = scales
         rows["values"] = np.rint(vectors / np.where(scales, scales, 1)[:, None])
         self._write(slots, rows, _bits(vectors), np.array(documents, np.uint32))
@@ -67,19 +78,20 @@ class VectorFiles:
 
         count = len(slots)
         if count:
-            empty = np.zeros((count, WORDS), np.uint64)
-            self._write(slots, np.zeros(count, _row_type()), empty, np.zeros(count, np.uint32))
+            empty = np.zeros((count, self._words), np.uint64)
+            self._write(slots, np.zeros(count, self._row_type()), empty, np.zeros(count, np.uint32))
 
     def trim(self, slots: int) -> None:
         """Clear what a killed process has written behind the committed slots."""
         rows = self._paths[0]
-        if rows.exists() and (written := rows.stat().st_size // ROW) > slots:
+        if rows.exists() and (written := rows.stat().st_size // self._row) > slots:
             self.clear(range(slots, written))
-            os.truncate(rows, slots * ROW)
+            os.truncate(rows, slots * self._row)
             os.truncate(self._paths[2], slots * 4)
 
-    def remove(self) -> None:
-        self._mapped = None
+    def remove(self, dimensions: int) -> None:
+        """Remove all; those written next have so many numbers."""
+        self._mapped, self.dimensions = None, dimensions
         for path in self._paths:
             path.unlink(missing_ok=True)
 
@@ -105,10 +117,10 @@ class VectorFiles:
                 self._grow_bits(files[1], max(slots, default=-1) + 1)
                 for start, end in _runs(slots):
                     first = slots[start]
-                    _write_all(files[0], rows[start:end].tobytes(), first * ROW)
+                    _write_all(files[0], rows[start:end].tobytes(), first * self._row)
                     _write_all(files[2], documents[start:end].tobytes(), first * 4)
-                    offset = (first // BLOCK) * BLOCK * WORDS + first % BLOCK
-                    for word in range(WORDS):
+                    offset = (first // BLOCK) * BLOCK * self._words + first % BLOCK
+                    for word in range(self._words):
                         _write_all(files[1], bits[start:end, word].tobytes(), (offset + word * BLOCK) * 8)
                 for file in files:
                     os.fsync(file)
@@ -117,9 +129,8 @@ class VectorFiles:
             message = f"The vectors in {folder} cannot be written ({error.strerror}). Make room, then go on."
             raise StorageFull(message) from error
 
-    @staticmethod
-    def _grow_bits(file: int, slots: int) -> None:
-        needed = -(-slots // BLOCK) * BLOCK * WORDS * 8
+    def _grow_bits(self, file: int, slots: int) -> None:
+        needed = -(-slots // BLOCK) * BLOCK * self._words * 8
         if os.fstat(file).st_size < needed:
             os.ftruncate(file, needed)
 
@@ -169,35 +180,36 @@ class VectorFiles:
     def _map(self, slots: int) -> _Mapped:
         import numpy as np
 
-        if self._mapped and len(self._mapped.rows) >= slots:
-            return self._mapped
         try:
+            file = self._paths[0].stat().st_ino  # another process may have made all vectors again
+            if self._mapped and file == self._file and len(self._mapped.rows) >= slots:
+                return self._mapped
             found = _Mapped(
-                np.memmap(self._paths[0], _row_type(), "r", shape=(self._length(0, ROW),)),
+                np.memmap(self._paths[0], self._row_type(), "r", shape=(self._length(0, self._row),)),
                 np.memmap(self._paths[1], np.uint64, "r"),
                 np.memmap(self._paths[2], np.uint32, "r", shape=(self._length(2, 4),)),
             )
         except (OSError, ValueError) as error:
             raise StorageProblem(f"The vectors cannot be read: {error}. {REBUILD}") from error
-        if min(len(found.rows), len(found.documents), len(found.bits) // WORDS) < slots:
+        if min(len(found.rows), len(found.documents), len(found.bits) // self._words) < slots:
             raise StorageDamaged(f"{self._paths[0].parent} lacks some of the vectors. {REBUILD}")
-        self._mapped = found
+        self._mapped, self._file = found, file
         return found
+
+    def _row_type(self) -> "np.dtype[np.void]":
+        import numpy as np
+
+        return np.dtype([("scale", np.float32), ("values", np.int8, self.dimensions)])
 
     def _length(self, file: int, each: int) -> int:
         return self._paths[file].stat().st_size // each
 
 
-def _row_type() -> "np.dtype[np.void]":
-    import numpy as np
-
-    return np.dtype([("scale", np.float32), ("values", np.int8, DIMENSIONS)])
-
-
 def _bits(vectors: "Vectors") -> "NDArray[np.uint64]":
     import numpy as np
 
-    return np.packbits(vectors > 0, axis=1).view(np.uint64)
+    packed = np.packbits(vectors > 0, axis=1)
+    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
 
 
 def _nearest_bits(
@@ -207,32 +219,34 @@ def _nearest_bits(
     import numpy as np
 
     words = _bits(query[None])[0]
+    counts = np.uint8 if len(words) <= 6 else np.uint16  # of half the bits
     distances = np.empty((-(-slots // BLOCK), BLOCK), np.uint16)
     different, number = np.empty(CACHED, np.uint64), np.empty(CACHED, np.uint8)
-    halves = np.empty((2, CACHED), np.uint8)  # of 192 bits each: more than 255 do not fit
-    for block, into in zip(bits.reshape(-1, WORDS, BLOCK), distances, strict=False):
+    halves = np.empty((2, CACHED), counts)
+    for block, into in zip(bits.reshape(-1, len(words), BLOCK), distances, strict=False):
         for start in range(0, BLOCK, CACHED):
             halves[:] = 0
-            for word in range(WORDS):
-                np.bitwise_xor(block[word, start : start + CACHED], words[word], out=different)
+            for word, wanted_bits in enumerate(words):
+                np.bitwise_xor(block[word, start : start + CACHED], wanted_bits, out=different)
                 np.bitwise_count(different, out=number)
                 half = halves[word % 2]
                 np.add(half, number, out=half)
             np.add(halves[0], halves[1], out=into[start : start + CACHED], dtype=np.uint16)
     flat = distances.reshape(-1)[:slots]
-    flat[~wanted] = DIMENSIONS + 1
+    farthest = 64 * len(words)
+    flat[~wanted] = farthest + 1
     # A sample says about how far the nearest are; counting them all takes as long as comparing them.
-    found = _within(flat, count, SAMPLE)
-    return found if len(found) >= count else _within(flat, count, 1)
+    found = _within(flat, count, farthest, SAMPLE)
+    return found if len(found) >= count else _within(flat, count, farthest, 1)
 
 
-def _within(flat: "NDArray[np.uint16]", count: int, step: int) -> "NDArray[np.intp]":
+def _within(flat: "NDArray[np.uint16]", count: int, farthest: int, step: int) -> "NDArray[np.intp]":
     """The slots up to a distance that holds so many; judged by every `step`-th of them."""
     import numpy as np
 
-    within = np.cumsum(np.bincount(flat[::step], minlength=DIMENSIONS + 2)[: DIMENSIONS + 1])
-    farthest = np.searchsorted(within, min(-(-count // step), int(within[-1])))
-    return np.flatnonzero(flat <= min(int(farthest), DIMENSIONS))
+    within = np.cumsum(np.bincount(flat[::step], minlength=farthest + 2)[: farthest + 1])
+    enough = np.searchsorted(within, min(-(-count // step), int(within[-1])))
+    return np.flatnonzero(flat <= min(int(enough), farthest))
 
 
 def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:

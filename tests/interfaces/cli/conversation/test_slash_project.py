@@ -14,12 +14,13 @@ ENTER, CTRL_D = "\r", "\x04"
 @pytest.mark.promise("AGENT-60")
 def test_agents_shows_what_the_shell_command_shows(tmp_path: Path) -> None:
     agent(tmp_path, "quick", SMALL)
-    listed = run("agents", cwd=tmp_path).stdout.rstrip("\n")
+    listed = run("agents", cwd=tmp_path).stdout.splitlines()
     details = run("agents", "show", "quick", cwd=tmp_path).stdout.splitlines()
     with terminal("--model", script(tmp_path, {"text": "Hello."}), cwd=tmp_path) as talk:
         talk.expect("mode ask")
         talk.type("/agents" + ENTER)
-        talk.expect(f"  {listed}")
+        for row in listed:
+            talk.expect(f"  {row}")
         talk.expect("/agents runs lists past runs")
         talk.type("/agents quick" + ENTER)
         talk.expect(f"  {details[0]}")
@@ -27,7 +28,7 @@ def test_agents_shows_what_the_shell_command_shows(tmp_path: Path) -> None:
         talk.type("/agents runs quick" + ENTER)
         talk.expect("There is no run of quick yet.")
         talk.type("/agents nobody" + ENTER)
-        talk.expect("There is no agent 'nobody'. Agents here: quick.")
+        talk.expect("There is no agent 'nobody'. Agents here: quick, research.")
         talk.type("/agents show quick" + ENTER)
         talk.expect("Say /agents, /agents NAME")
         talk.type(CTRL_D)

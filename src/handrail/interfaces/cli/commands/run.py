@@ -40,7 +40,7 @@ STATUSES = {
     "escalated": 6,
     "cancelled": 130,
 }
-SILENT_EVENTS = (events.SessionStarted, events.TurnStarted, events.RunStarted, events.RequestStarted)
+SILENT_EVENTS = (events.SessionStarted, events.TurnStarted, events.RequestStarted)
 """Events before the first request that show nothing, so that the code that shows events is not imported."""
 STOP_SECONDS = 10.0
 """How long a stop may take before the program exits anyway; the log then says "interrupted"."""
@@ -243,7 +243,8 @@ class TextReport:
     def saw(self, recorded: events.Recorded) -> None:
         event = recorded.event
         works = isinstance(event, events.StageStarted) and event.kind == "work"
-        if works or isinstance(event, SILENT_EVENTS):
+        plain = isinstance(event, events.RunStarted) and not event.budget
+        if works or plain or isinstance(event, SILENT_EVENTS):
             return
         if isinstance(event, events.OutputAccepted):
             self._answer = event.output

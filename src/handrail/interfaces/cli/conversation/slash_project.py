@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 INIT_MESSAGE = "Write a first AGENTS.md for this repository, or add what is missing in it."
 MAX_RUNS = 10
-NO_AGENT = "There is no agent yet. `handrail agents new NAME` writes a starter."
 
 
 async def init(talk: "Conversation", argument: str) -> None:
@@ -31,7 +30,7 @@ async def agents(talk: "Conversation", argument: str) -> None:
     if words[:1] == ["runs"] and len(words) <= 2:
         rows = run_lines(talk, words[1] if words[1:] else "")
     elif not words:
-        rows = [list_row(known.listed(found)) for found in known.all()] or [NO_AGENT]
+        rows = [list_row(known.listed(found)) for found in known.all()]
         rows.append("@NAME TASK runs one, /agents NAME shows it, /agents runs lists past runs")
     elif len(words) == 1:
         agent = known.load(known.named(words[0]))

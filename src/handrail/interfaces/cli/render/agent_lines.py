@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 EFFORT_NOT_SENT = "not sent: this model is not known to take it"
 TRUST_LABELS = {
     "own": "yours",
+    "built in": "comes with Handrail",
     "trusted": "of this workspace, trusted",
     "untrusted": "of this workspace, not trusted",
     "changed": "of this workspace, changed since you trusted it",

@@ -84,6 +84,8 @@ def run_lines(event: events.Event, width: int) -> list[Line]:
         case events.StageStarted(kind="ask" | "code"):
             at = f"{event.number} of {event.of}: " if event.of > 1 else ""
             return note("stage", f"{at}{event.stage}", width)
+        case events.RunStarted(budget=budget) if budget:
+            return note("budget", f"{event.pipeline}: at most {budget}", width)
         case events.GateFailed():
             return note("gate", f"{event.stage}: {'; '.join(event.issues)}", width, "bad")
         case events.RunRepaired():

@@ -77,11 +77,12 @@ def test_a_route_on_the_command_line_does_not_pass_by_a_paused_run(tmp_path: Pat
 
 @pytest.mark.promise("AGENT-2")
 def test_agents_are_listed_shown_and_checked(tmp_path: Path) -> None:
-    assert "There is no agent yet" in run("agents", cwd=tmp_path).stderr
+    assert run("agents", cwd=tmp_path).stdout.startswith("research             built in")
     agent(tmp_path)
     agent(tmp_path, "broken", SMALL.replace('kind = "ask"', 'kind = "ask"\nmodle = "fast"'))
     rows = [json.loads(line) for line in run("agents", "list", "--json", cwd=tmp_path).stdout.splitlines()]
-    assert {row["agent"]: row["state"] for row in rows} == {"small": "untrusted", "broken": "wrong"}
+    states = {"small": "untrusted", "broken": "wrong", "research": "built in"}
+    assert {row["agent"]: row["state"] for row in rows} == states
     shown = run("agents", "show", "small", "--prompts", cwd=tmp_path).stdout
     assert "not trusted" in shown
     assert "before you trust it with `handrail trust`." in shown
@@ -91,7 +92,7 @@ def test_agents_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert wrong.returncode == 1
     assert "agents/broken/agent.toml:9: unknown key 'modle'; did you mean 'model'?" in wrong.stdout
     missing = run("agents", "show", "smal", cwd=tmp_path)
-    assert (missing.returncode, "Agents here: broken, small" in missing.stderr) == (2, True)
+    assert (missing.returncode, "Agents here: broken, research, small" in missing.stderr) == (2, True)
 
 
 def test_a_new_agent_is_yours_or_a_change_of_the_workspace_that_can_be_undone(tmp_path: Path) -> None:

@@ -43,8 +43,6 @@ def list_agents(given: dict[str, Any], as_json: bool) -> None:
 
     agents = agents_of(given)
     listed = [agents.listed(found) for found in agents.all()]
-    if not listed and not as_json:
-        print_text("There is no agent yet. `handrail agents new NAME` writes a starter.", file=sys.stderr)
     for each in listed:
         (slug, folder, where), state, description = each
         row = {"agent": slug, "folder": str(folder), "where": where}
@@ -97,8 +95,6 @@ def validate(given: dict[str, Any], name: str | None) -> int:
             warnings = [f"warning: {text}" for text in agents.unreachable(agent)]
             for text in warnings or [f"{each.slug}: nothing wrong."]:
                 print_text(text)
-    if not found:
-        print_text("There is no agent to check. `handrail agents new NAME` writes one.", file=sys.stderr)
     return STATUS_PROBLEMS if wrong else 0
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from handrail.interfaces.cli.options import workspace_option, workspace_path
+from handrail.interfaces.cli.options import run_with_app, workspace_option, workspace_path
 from handrail.interfaces.cli.render.styles import clean, count_of, format_bytes, one_line
 from handrail.interfaces.cli.terminal import can_ask, confirm, is_terminal, print_json, print_text
 from handrail.protocol.errors import UsageProblem
 
 if TYPE_CHECKING:
+    from handrail.app.app import App
     from handrail.app.extensions.knowledge import Added, Hit, KnowledgeBase, Where
 
 FAILED = 1
@@ -100,7 +101,7 @@ def ask_for_model(base: "KnowledgeBase", *, yes: bool) -> None:
     from handrail.app.extensions.knowledge import EmbeddingDownload
 
     model = EmbeddingDownload()
-    if not model.missing or model.missing_libraries:
+    if base.model.name != model.name or not model.missing or model.missing_libraries:
         return
     if not yes:
         if base.store.state(ASKED) or not can_ask(sys.stderr):
@@ -125,7 +126,9 @@ def download(model: Any) -> None:
 
 def make_vectors(base: "KnowledgeBase") -> None:
     """Make the missing vectors, with a line of progress in a terminal."""
-    total = base.status().without_vector
+    total, characters = base.waiting()
+    if total and not base.model.missing and (words := base.model.told(characters)):
+        print_text(words, file=sys.stderr)
     live = is_terminal(sys.stderr)
 
     def told(done: int) -> None:
@@ -371,6 +374,56 @@ def hop(
     if not found.reached and not as_json:
         print_text("Nothing is referred to from there.", file=sys.stderr)
     return 0 if found.reached else FAILED
+
+
+@command.command()
+@click.option("--yes", is_flag=True, help="Do it at the stated cost without asking.")
+@click.pass_obj
+def relations(given: dict[str, Any], /, *, yes: bool) -> int:
+    """Let the model find who does what to whom in the paragraphs, for `hop`; tells the cost and asks before.
+
+    Only what the paragraph says word for word is kept. Interrupted, it goes on with the next call.
+    """
+    with opened(given) as base, base.writing():
+        return run_with_app(given, partial(ask_for_relations, base=base, yes=yes))
+
+
+async def ask_for_relations(app: "App", *, base: "KnowledgeBase", yes: bool) -> int:
+    from handrail.app.extensions.knowledge import estimate_relations, find_relations
+
+    model, wanted = await estimate_relations(app, base)
+    if not wanted.paragraphs:
+        print_text("The relations of all paragraphs were looked for.")
+        return 0
+    price = "its price is not known" if wanted.usd is None else f"about {wanted.usd:.2f} USD"
+    tokens = wanted.usage.input_tokens + wanted.usage.output_tokens
+    print_text(
+        f"{model} is asked {count_of(wanted.paragraphs, 'time')}, about {tokens:,} tokens: {price}.",
+        file=sys.stderr,
+    )
+    if not yes and not can_ask(sys.stderr):
+        raise UsageProblem("Nobody can be asked here whether that is fine. Give --yes to do it.")
+    if not yes and not confirm("Find the relations?", err=True):
+        return FAILED
+    live = is_terminal(sys.stderr)
+
+    def told(done: int) -> None:
+        if live:
+            print_text(f"\r{done:,} of {wanted.paragraphs:,} paragraphs", file=sys.stderr, end="")
+
+    most = None if wanted.usd is None else max(2 * wanted.usd, 0.01)
+    found = await find_relations(app, base, model, most, told)
+    if live:
+        print_text(file=sys.stderr)
+    cost = "not known" if found.usd is None else f"{found.usd:.2f} USD"
+    print_text(
+        f"{count_of(found.relations, 'relation')} in {count_of(found.paragraphs, 'paragraph')}, "
+        f"{found.refused:,} refused because the paragraph does not have them; cost: {cost}."
+    )
+    if found.paragraphs < wanted.paragraphs:
+        print_text("Stopped at twice the stated cost. The next call goes on.", file=sys.stderr)
+        return FAILED
+    return 0
 
 
 @command.command()

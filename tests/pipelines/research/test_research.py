@@ -1,0 +1,209 @@
+"""The research agent with a scripted model: what it delivers, refuses, repairs, and finds again."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.pipelines.load import BUILT_IN_AGENTS
+from handrail.protocol.commands import AnswerApproval
+from handrail.protocol.events import (
+    ApprovalAsked,
+    GateFailed,
+    RunCompleted,
+    RunPaused,
+    RunStarted,
+    StageCompleted,
+    ToolStarted,
+    TurnFinished,
+)
+from tests.engine.conversation import Conversation, conversation, words
+from tests.pipelines.agents import EXAMPLES
+from tests.pipelines.research.questions import (
+    BAD,
+    GOOD,
+    NIGHT,
+    PASSENGERS,
+    QUESTION,
+    QUESTIONS,
+    add_documents,
+    answers,
+    collection,
+    web_search,
+)
+
+pytestmark = pytest.mark.anyio
+FOLDER = "reports/how-many-passengers-does-a-ferry-carry-and-what"
+
+
+async def research(talk: Conversation, text: str = f"@research quick: {QUESTION}") -> str:
+    """Ask, go on at the pause, and return the report."""
+    paused = await talk.turn(text)
+    assert paused.reason == "waiting", paused.detail
+    done = await talk.turn("1")
+    assert done.reason == "answered", done.detail
+    return talk.all(RunCompleted)[-1].text
+
+
+def answer(workspace: Path, folder: str = FOLDER) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((workspace / folder / "answer.json").read_text())
+    return found
+
+
+@pytest.mark.promise("RESEARCH-1")
+async def test_every_sentence_of_a_report_has_its_quote_and_place(tmp_path: Path) -> None:
+    """Catches: a label that stays though it names no source, a missing one that is not put in."""
+    await collection(tmp_path)
+    async with conversation(tmp_path, answers(), mode="edit") as talk:
+        report = await research(talk)
+        started = talk.all(RunStarted)[0]
+        assert started.budget == "400,000 tokens and $10.00"
+        menu = talk.all(RunPaused)[0].text
+        assert (
+            menu.index("This is what I would look up.")
+            < menu.index(QUESTIONS[0])
+            < menu.index("1. Look it up")
+        )
+        assert [event.stage for event in talk.all(StageCompleted)] == [
+            *("analyse", "search_web", "retrieve", "synthesise", "verify", "output")
+        ]
+    assert "A ferry carries at most nineteen passengers [S1]. Night crossings cost double [S1]." in report
+    assert "Night crossings need a pilot with a green lantern [S1]." in report
+    assert "S9" not in report
+    order = [
+        "A ferry carries",
+        "## Pilots",
+        "## Evidence",
+        f'- [S1] "{NIGHT}" (line 7)',
+        "The web is not searched",
+    ]
+    assert sorted(order, key=report.index) == order
+    assert "- [S1] [ferry-rules.md: Ferry rules, line 3](<docs/ferry-rules.md#L3>)" in report
+    written = (tmp_path / FOLDER / "report.md").read_text()
+    assert "(<../../docs/ferry-rules.md#L3>)" in written
+    assert (tmp_path / FOLDER / "../../docs/ferry-rules.md").exists()
+    data = answer(tmp_path)
+    assert data["verified"]
+    assert [claim["sources"][0]["quote"] for claim in data["sections"][0]["claims"]] == [PASSENGERS, NIGHT]
+
+
+@pytest.mark.promise("RESEARCH-3")
+async def test_what_no_source_says_is_written_again_and_then_left_out(tmp_path: Path) -> None:
+    """Catches: a false sentence delivered among the true ones, an unverified report that does not say so."""
+    await collection(tmp_path)
+    half = GOOD | {
+        "answer": f"{GOOD['answer']} Goats pay thrice. Horses swim behind it. Dogs row. Hens steer."
+    }
+    async with conversation(tmp_path, answers(BAD, half), mode="edit") as talk:
+        report = await research(talk, f"@research {QUESTION}")
+        (flaw,) = talk.all(GateFailed)
+        assert "No source says: 'A ferry carries at most twenty passengers.'" in "\n".join(flaw.issues)
+        (again,) = [words(each) for each in talk.requests if "have to be corrected" in words(each)]
+        assert "word for word" in again
+    data = answer(tmp_path)
+    assert not data["verified"]
+    assert report.index("**Not verified.**") < report.index(
+        "A ferry carries at most nineteen passengers [S1]."
+    )
+    left = report[report.index("## Left out: no source says this") :]
+    assert "Goats pay thrice" in left
+    assert "Goats pay thrice" not in report.removesuffix(left)
+
+
+@pytest.mark.promise("RESEARCH-3")
+async def test_a_draft_that_no_source_supports_is_no_answer(tmp_path: Path) -> None:
+    await collection(tmp_path)
+    async with conversation(tmp_path, answers(BAD), mode="edit") as talk:
+        report = await research(talk)
+        assert not talk.all(GateFailed), "at the depth quick nothing is repaired"
+    assert "The documents do not answer this." in report
+    assert "[S" not in report
+    assert not answer(tmp_path)["answered"]
+
+
+@pytest.mark.promise("RESEARCH-3")
+async def test_without_documents_nothing_is_answered(tmp_path: Path) -> None:
+    async with conversation(tmp_path, answers(), mode="edit") as talk:
+        await talk.turn(f"@research {QUESTION}")
+        done = await talk.turn("1")
+        assert done.reason == "failed"
+        assert "Without a source there is no answer" in done.detail
+        assert not any("Output of retrieve" in words(each) for each in talk.requests)
+    assert not (tmp_path / "reports").exists()
+
+
+@pytest.mark.promise("RESEARCH-4")
+async def test_a_follow_up_reuses_the_earlier_answer_and_looks_up_only_what_is_new(tmp_path: Path) -> None:
+    """Catches: an earlier claim reused though its document says something else by now."""
+    await collection(tmp_path)
+    async with conversation(tmp_path, answers(), mode="edit") as talk:
+        await research(talk)
+    follow_up = "What do night crossings of a ferry cost, and who needs a lantern?"
+    draft = {"evidence": [{"source": "P2", "quote": NIGHT}], "answer": "Night crossings cost double [P2]."}
+    async with conversation(tmp_path, answers(draft), mode="edit") as talk:
+        report = await research(talk, f"@research quick: {follow_up}")
+        searched = [event.summary for event in talk.all(ToolStarted) if event.tool == "hybrid_search"]
+    assert searched == [follow_up]
+    assert "Night crossings cost double [P2]." in report
+    assert "(earlier answer to: How many passengers" in report.replace("\\", "")
+    rules = tmp_path / "docs/ferry-rules.md"
+    rules.write_text(rules.read_text().replace("cost double", "are free"))
+    await add_documents(tmp_path)
+    async with conversation(tmp_path, answers(draft), mode="edit") as talk:
+        report = await research(talk, f"@research quick: {follow_up}")
+    assert "cost double" not in report[: report.index("## Left out")]
+
+
+async def test_the_web_refines_the_questions_and_can_be_quoted(tmp_path: Path) -> None:
+    """Catches: a web search that nobody was asked about, and a plan that it does not change."""
+    await collection(tmp_path)
+    rows = [
+        {
+            "url": "https://example.com/goats",
+            "title": "Goats",
+            "content": "A goat counts as half a passenger.",
+        }
+    ]
+    draft = GOOD | {"answer": "A goat counts as half a passenger."}
+    with web_search(rows) as url:
+        settings = f'[knowledge]\nweb_search = "{url}?q={{query}}"\n'
+        script = answers(draft)
+        async with conversation(tmp_path, script, mode="auto", settings=settings) as talk:
+            assert (await talk.turn(f"@research {QUESTION}")).reason == "waiting"
+            await talk.say("1")
+            asked = await talk.until(ApprovalAsked)
+            await talk.send(AnswerApproval(approval_id=asked.approval_id, decision="once"))
+            assert (await talk.until(TurnFinished)).reason == "waiting"
+            assert "What the web says" in talk.all(RunPaused)[-1].text
+            assert (await talk.turn("1")).reason == "answered"
+            report = talk.all(RunCompleted)[-1].text
+    assert "A goat counts as half a passenger [W1]." in report
+    assert "[Goats](<https://example.com/goats>)" in report
+
+
+async def test_a_web_search_that_is_not_set_up_is_skipped_and_said(tmp_path: Path) -> None:
+    await collection(tmp_path)
+    async with conversation(tmp_path, answers(), mode="edit") as talk:
+        report = await research(talk, f"@research {QUESTION}")
+        assert "calibrate" not in [event.stage for event in talk.all(StageCompleted)]
+    assert "No web search is set up, so this was skipped." in report.replace("\\", "")
+
+
+async def test_the_example_is_the_agent_that_comes_with_handrail(tmp_path: Path) -> None:
+    built_in = BUILT_IN_AGENTS["research"]
+    files = [path.relative_to(built_in) for path in built_in.rglob("*") if path.is_file()]
+    example = EXAMPLES / "agents" / "research"
+    assert sorted(files) == sorted(path.relative_to(example) for path in example.rglob("*") if path.is_file())
+    assert all((built_in / name).read_bytes() == (example / name).read_bytes() for name in files)
+
+
+async def test_an_agent_of_the_workspace_with_its_name_needs_trust(tmp_path: Path) -> None:
+    """Catches: a repository that puts its own prompts in the place of the built-in agent."""
+    await collection(tmp_path)
+    shutil.copytree(EXAMPLES / "agents" / "research", tmp_path / "agents" / "research")
+    async with conversation(tmp_path, answers(), mode="edit") as talk:
+        done = await talk.turn(f"@research {QUESTION}")
+        assert done.reason == "failed"
+        assert "came with this workspace" in done.detail
