@@ -10,7 +10,7 @@ from handrail.app.app import Options, open_app
 from handrail.tools.sources.connection import LONGEST_PAUSE, Connection
 from handrail.tools.sources.launch import SourceFailed
 from tests.processes import gone
-from tests.tools.sources.places import SERVER, own, words
+from tests.tools.sources.places import own, words
 
 pytestmark = pytest.mark.anyio
 
@@ -39,13 +39,13 @@ async def test_a_server_that_fails_is_started_again_after_longer_and_longer_paus
 async def test_a_server_is_closed_with_the_application_and_started_again_by_the_next_call(
     tmp_path: Path,
 ) -> None:
-    own(os.environ)
+    own(os.environ, command=words("good", tmp_path))
     async with open_app(Options(workspace=tmp_path)) as app:
         source = app.sources.folders.named("plain")
         connection = (await app.sources.offered(source)).connection
         states = [connection.health.state]
         await connection.closed()
         assert [*states, connection.health.state] == ["ready", "stopped"]
-        assert await gone(str(SERVER))
+        assert await gone(str(tmp_path))
         assert "echo" in (await app.sources.offered(source)).tools
-    assert await gone(str(SERVER))
+    assert await gone(str(tmp_path))
