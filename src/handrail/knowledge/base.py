@@ -87,7 +87,7 @@ class Filters(Value):
     tier: str = ""
     kind: str = ""
     documents: tuple[str, ...] = ()
-    """Ids or names."""
+    """Ids, names or sources."""
 
 
 EVERYTHING = Filters()
@@ -223,12 +223,9 @@ class KnowledgeBase:
     def _chosen(self, filters: Filters) -> list[int] | None:
         if filters == EVERYTHING:
             return None
-        wanted = set(filters.documents)
-        return [
-            each.number
-            for each in self.store.documents(tier=filters.tier, kind=filters.kind)
-            if not wanted or {each.id, each.name} & wanted
-        ]
+        if filters.documents:
+            return [each.number for each in self.documents(filters)]
+        return self.store.document_numbers(tier=filters.tier, kind=filters.kind)
 
     def _hits(
         self,
@@ -253,9 +250,14 @@ class KnowledgeBase:
     # Documents and paragraphs
 
     def documents(self, filters: Filters = EVERYTHING) -> list[Document]:
+        """Those that the filters allow; raises UsageProblem if one that they name is not there."""
         wanted = set(filters.documents)
         found = self.store.documents(tier=filters.tier, kind=filters.kind)
-        return [each for each in found if not wanted or {each.id, each.name} & wanted]
+        chosen = [each for each in found if not wanted or {each.id, each.name, each.source} & wanted]
+        missing = wanted - {name for each in chosen for name in (each.id, each.name, each.source)}
+        for name in sorted(missing):
+            self.document(name)
+        return chosen
 
     def document(self, name: str) -> Document:
         """The document with this id, source, path or name; raises UsageProblem."""

@@ -184,10 +184,13 @@ class VectorFiles:
             file = self._paths[0].stat().st_ino  # another process may have made all vectors again
             if self._mapped and file == self._file and len(self._mapped.rows) >= slots:
                 return self._mapped
+            # As plain arrays: a slice of a memmap is slower to make than to compare.
             found = _Mapped(
-                np.memmap(self._paths[0], self._row_type(), "r", shape=(self._length(0, self._row),)),
-                np.memmap(self._paths[1], np.uint64, "r"),
-                np.memmap(self._paths[2], np.uint32, "r", shape=(self._length(2, 4),)),
+                np.asarray(
+                    np.memmap(self._paths[0], self._row_type(), "r", shape=(self._length(0, self._row),))
+                ),
+                np.asarray(np.memmap(self._paths[1], np.uint64, "r")),
+                np.asarray(np.memmap(self._paths[2], np.uint32, "r", shape=(self._length(2, 4),))),
             )
         except (OSError, ValueError) as error:
             raise StorageProblem(f"The vectors cannot be read: {error}. {REBUILD}") from error
