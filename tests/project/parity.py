@@ -211,10 +211,10 @@ ROWS = (
     Row(
         "Split a request into subtasks",
         ("split", "splits"),
+        ("split",),
+        ("/splits",),
+        "Splits",
         why_not={
-            "conversation": IN_SHELL,
-            "http": "a split runs in the shell that started it",
-            "page": "a split runs in the shell that started it",
             "acp": EDITOR_PLACE,
             "mcp": NO_TURNS,
         },

@@ -14,6 +14,7 @@ from handrail.protocol.subtask import ModelClass, SplitConflict, SplitPlan, Subt
 from handrail.protocol.upcast import VERSION, load_event
 from handrail.protocol.values import Usage, Value
 from handrail.sessions.split_state import SplitState, split_state, waiting_on
+from handrail.storage.locks import is_held
 
 if TYPE_CHECKING:
     from handrail.app.app import App
@@ -121,7 +122,7 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
         files=state.ended.files if state.ended else (),
         tokens=state.tokens,
         usd=round(state.usd, 6) if state.usd_known else None,
-        held=session.held,
+        held=session.held or (state.status == "running" and is_held(session.log, session.stream)),
         exit_status=_exit_status(state),
     )
 

@@ -27,6 +27,7 @@ INIT_MESSAGE = "Write a first AGENTS.md for this repository, or add what is miss
 CONTINUE_MESSAGE, RETRY_MESSAGE = "Go on from where you stopped.", "Answer again, from the start."
 NOT_OFFERED = {
     "resume": "the editor has a list of sessions",
+    "split": "`handrail split` and the page show a plan and run it; an editor has no place for it",
     "sessions": "the editor has a list of sessions",
     "clear": "the editor starts new sessions",
     "fork": "the editor forks sessions, where it can",

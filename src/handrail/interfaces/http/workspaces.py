@@ -15,6 +15,7 @@ from handrail.app.builds.check_run import CheckRun
 from handrail.interfaces.http.errors import ApiError
 from handrail.interfaces.http.event_feed import EventFeeds
 from handrail.protocol.errors import HandrailError
+from handrail.protocol.subtask import SplitCommand
 
 if TYPE_CHECKING:
     from handrail.app.builds.verify import VerifyOptions
@@ -49,6 +50,9 @@ class OpenWorkspace:
         self.feeds = EventFeeds(self.app, tasks)
         self.check_run: CheckRun | None = None
         """The verification that runs, or the last one."""
+        self.split_problems: dict[str, str] = {}
+        """Why a split stopped that has not ended, by its session."""
+        self._splits: dict[str, anyio.CancelScope] = {}
         self.assistant = anyio.Lock()
         """Held while a message is sent to the assistant, so that the same request is sent once."""
 
@@ -71,7 +75,7 @@ class OpenWorkspace:
         if hosting is None or hosting.app is None:
             return True
         hosting.closing.set()
-        if hosting.app.busy() or self._checking():
+        if hosting.app.busy() or self._checking() or self._splits:
             return False
         await hosting.closed.wait()
         return True
@@ -81,6 +85,8 @@ class OpenWorkspace:
         if self.check_run:
             self.check_run.stop()
             await self.check_run.ended.wait()
+        for scope in self._splits.values():
+            scope.cancel()
         if hosting := self._hosting:
             hosting.open.cancel()
             await hosting.closed.wait()
@@ -94,6 +100,25 @@ class OpenWorkspace:
         self.check_run = CheckRun(options)
         self._tasks.start_soon(self._run_checks, app, self.check_run)
         return self.check_run
+
+    def start_split(self, app: App, session_id: str, command: SplitCommand) -> None:
+        """Run a split in the background. Raises ApiError while it runs here."""
+        if session_id in self._splits:
+            raise ApiError(409, "running", "This split runs already.", "Pause or cancel it first.")
+        self._splits[session_id] = anyio.CancelScope()
+        self.split_problems.pop(session_id, None)
+        self._tasks.start_soon(self._run_split, app, session_id, command)
+
+    async def _run_split(self, app: App, session_id: str, command: SplitCommand) -> None:
+        from handrail.app.splits.run import run_split
+
+        try:
+            with self._splits[session_id]:
+                await run_split(app, session_id, command)
+        except HandrailError as problem:
+            self.split_problems[session_id] = str(problem)
+        finally:
+            del self._splits[session_id]
 
     def _checking(self) -> bool:
         return self.check_run is not None and self.check_run.state == "running"
