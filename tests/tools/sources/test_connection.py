@@ -50,7 +50,7 @@ async def test_a_source_that_waits_for_its_user_keeps_nobody_else_waiting_for_ev
                 await answered.wait()
             return ElicitResult(action="decline")
 
-        async def say(*_: object) -> None: ...
+        async def say(progress: float, total: float | None, message: str | None) -> None: ...
 
         async def ask() -> None:
             result = await connection.call("ask", {}, say, elicit)
