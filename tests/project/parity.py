@@ -253,14 +253,10 @@ ROWS = (
     Row(
         "Task list",
         ("tasks",),
-        (),
+        ("tasks",),
         ("/tasks", "/assistant", "/llm"),
         "Tasks",
-        why_not={
-            "conversation": "the model has tools for it, and the route `tasks`",
-            "acp": "the model has tools for it, and the route `tasks`",
-            "mcp": "the list is the user's own",
-        },
+        why_not={"mcp": "the list is the user's own"},
     ),
     Row(
         "Audit and costs",

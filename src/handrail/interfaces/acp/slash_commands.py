@@ -34,6 +34,7 @@ NOT_OFFERED = {
     "archive": "`/status archived` does the same; the editor chooses what it shows",
     "quit": "the editor closes sessions",
     "next": "the next steps are in the answer, to be copied",
+    "tasks": "say what you want: messages about your task list are answered",
     "run": "commands of an answer are run in the editor's own terminal",
 }
 """{slash command of the terminal: why it is not offered here}"""

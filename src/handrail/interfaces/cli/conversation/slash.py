@@ -336,6 +336,7 @@ COMMANDS = {
     "run": SlashCommand("[N|N-M|all]", "list or run the commands of the last answer", run_suggested),
     "next": SlashCommand("[N]", "take the first next step that was offered, or number N", send_next_step),
     "todos": SlashCommand("[done ID]", "the todos of this session", show_todos),
+    "tasks": SlashCommand("[week|undo|TEXT]", "your task list, or what has the text", slash_project.tasks),
     "continue": SlashCommand("", "accept what was recovered of a cut answer, and go on", continue_turn),
     "retry": SlashCommand("", "repeat the last request; the model forgets its answer", retry),
     "init": SlashCommand("", "write a first AGENTS.md, or add what is missing in it", slash_project.init),
