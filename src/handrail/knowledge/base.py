@@ -118,7 +118,8 @@ class KnowledgeBase:
         _use_one_blas_thread()
         self.folder = make_private(folder)
         self.store = KnowledgeStore(folder)
-        self.vectors = VectorFiles(folder, int(self.store.state(NUMBERS) or DIMENSIONS))
+        self.vectors = VectorFiles(folder)
+        self._read_dimensions()
         self.words = WordSearch(self.store)
         self.model = model or EmbeddingModel("", _no_model, "no embedding model is set up.")
         self._failed = ""
@@ -215,6 +216,10 @@ class KnowledgeBase:
         )  # another process may change it
         return self.store.slots_used() > 0 and self.store.state(MODEL) == self.model.name
 
+    def _read_dimensions(self) -> None:
+        """Another process may have made the vectors again, with another model."""
+        self.vectors.dimensions = int(self.store.state(NUMBERS) or DIMENSIONS)
+
     def _nearest(self, vector: "Vectors", documents: Sequence[int] | None) -> dict[int, float]:
         found = self.vectors.search(vector, self.store.slots_used(), DEPTH, documents)
         numbers = self.store.by_slots([slot for slot, _ in found])
@@ -300,6 +305,7 @@ class KnowledgeBase:
     def writing(self) -> Iterator[None]:
         """Be the only writer; what a killed one left behind is cleaned up first."""
         with self.store.writing():
+            self._read_dimensions()
             self._clear_slots()
             self.vectors.trim(self.store.slots_used())
             yield

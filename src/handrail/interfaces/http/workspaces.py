@@ -37,6 +37,11 @@ class Hosting(Struct, eq=False):
     problem: HandrailError | None = None
 
 
+class RunningSplit(Struct, eq=False):
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+
+
 class OpenWorkspace:
     """One folder with its application, and the events of its sessions."""
 
@@ -52,7 +57,7 @@ class OpenWorkspace:
         """The verification that runs, or the last one."""
         self.split_problems: dict[str, str] = {}
         """Why a split stopped that has not ended, by its session."""
-        self._splits: dict[str, anyio.CancelScope] = {}
+        self._splits: dict[str, RunningSplit] = {}
         self.assistant = anyio.Lock()
         """Held while a message is sent to the assistant, so that the same request is sent once."""
 
@@ -85,8 +90,9 @@ class OpenWorkspace:
         if self.check_run:
             self.check_run.stop()
             await self.check_run.ended.wait()
-        for scope in self._splits.values():
-            scope.cancel()
+        for running in list(self._splits.values()):
+            running.scope.cancel()
+            await running.ended.wait()
         if hosting := self._hosting:
             hosting.open.cancel()
             await hosting.closed.wait()
@@ -105,20 +111,23 @@ class OpenWorkspace:
         """Run a split in the background. Raises ApiError while it runs here."""
         if session_id in self._splits:
             raise ApiError(409, "running", "This split runs already.", "Pause or cancel it first.")
-        self._splits[session_id] = anyio.CancelScope()
+        running = self._splits[session_id] = RunningSplit()
         self.split_problems.pop(session_id, None)
-        self._tasks.start_soon(self._run_split, app, session_id, command)
+        self._tasks.start_soon(self._run_split, app, session_id, command, running)
 
-    async def _run_split(self, app: App, session_id: str, command: SplitCommand) -> None:
+    async def _run_split(
+        self, app: App, session_id: str, command: SplitCommand, running: RunningSplit
+    ) -> None:
         from handrail.app.splits.run import run_split
 
         try:
-            with self._splits[session_id]:
+            with running.scope:
                 await run_split(app, session_id, command)
         except HandrailError as problem:
             self.split_problems[session_id] = str(problem)
         finally:
             del self._splits[session_id]
+            running.ended.set()
 
     def _checking(self) -> bool:
         return self.check_run is not None and self.check_run.state == "running"
@@ -157,6 +166,8 @@ class OpenWorkspace:
         await app.until_idle()
         if self.check_run:
             await self.check_run.ended.wait()
+        for running in list(self._splits.values()):
+            await running.ended.wait()
 
 
 def workspace_names(roots: Sequence[Path]) -> dict[str, Path]:

@@ -44,12 +44,12 @@ class _Mapped(NamedTuple):
 class VectorFiles:
     """The files in one folder; they may not exist yet."""
 
-    def __init__(self, folder: Path, dimensions: int = DIMENSIONS) -> None:
+    def __init__(self, folder: Path) -> None:
         self._paths = [folder / name for name in NAMES]
         self._mapped: _Mapped | None = None
         self._file = 0
         """The inode of the mapped file."""
-        self.dimensions = dimensions
+        self.dimensions = DIMENSIONS
 
     @property
     def _row(self) -> int:
