@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from handrail.config.files import FileLock, try_lock
+from handrail.config.files import FileLock, is_locked, try_lock
 from handrail.protocol.errors import StorageBusy, StorageProblem
 from handrail.storage.event_log import Log
 
@@ -127,20 +127,19 @@ class StreamHold:
 
 
 def is_held(log: Log, stream: str) -> bool:
-    """Whether a living process is the stream's holder. For a moment it looks as if this one was."""
-    folder = log.folder / "locks"
-    lock = try_lock(folder / f"{stream.replace(':', '-')}.lock") if folder.is_dir() else None
-    if lock is None:
-        return folder.is_dir()
-    lock.release()
-    return False
+    """Whether a living process is the stream's holder."""
+    return is_locked(_lock_file(log, stream), alone=True)
+
+
+def _lock_file(log: Log, stream: str) -> Path:
+    return log.folder / "locks" / f"{stream.replace(':', '-')}.lock"
 
 
 def try_hold_stream(log: Log, stream: str) -> StreamHold | None:
     """Become the stream's holder; None if a living process is."""
-    folder = log.folder / "locks"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    lock = try_lock(folder / f"{stream.replace(':', '-')}.lock")
+    place = _lock_file(log, stream)
+    place.parent.mkdir(exist_ok=True, mode=0o700)
+    lock = try_lock(place)
     if lock is None:
         return None
     try:

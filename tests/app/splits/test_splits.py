@@ -1,6 +1,9 @@
 """Splits end to end: the sequential result, conflicts, kills, budgets, what a subtask may not do."""
 
 import json
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -405,8 +408,17 @@ async def test_items_of_a_checklist_run_by_phases_and_are_ticked_with_their_file
             plan_checklist(talk.app, "vague.md", SplitOptions())
 
 
+@pytest.fixture
+def short() -> Iterator[str]:
+    """A folder with a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder
+
+
 @pytest.mark.promise("SPLIT-13")
-async def test_subtask_that_needs_a_tree_works_in_a_copy_and_changes_only_what_it_may(tmp_path: Path) -> None:
+async def test_subtask_that_needs_a_tree_works_in_a_copy_and_changes_only_what_it_may(
+    tmp_path: Path, short: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = project(tmp_path / "work", 2)
     write(root, {"lib/old.py": "OLD = 1\n"})
     before = contents(root)
@@ -418,6 +430,9 @@ async def test_subtask_that_needs_a_tree_works_in_a_copy_and_changes_only_what_i
         {"text": "It is done."},
     ]
     model = script_file(tmp_path, script)
+    monkeypatch.setattr(tempfile, "tempdir", short)
+    left = write(Path(short, "handrail-tree-left"), {"0/tree/a.py": ""})
+    os.utime(left, (0, 0))
     good = subtask("good", writes=("lib/",), needs="tree")
     bad = subtask("bad", "m01.py", needs="tree")
     async with conversation(root, None, model=model, settings=CHECKS) as talk:
@@ -435,6 +450,7 @@ async def test_subtask_that_needs_a_tree_works_in_a_copy_and_changes_only_what_i
             report = await resumed(talk.app, session_id, "accept")
         assert report.status == "complete", report.detail
     assert contents(root) == before | {"lib/new.py": b"NEW = 1\n"}
+    assert list(Path(short).glob("handrail-tree-*")) == []
 
 
 @pytest.mark.promise("SPLIT-14")

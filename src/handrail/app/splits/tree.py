@@ -1,9 +1,11 @@
 """Subtasks that need a whole tree: an agent works in a scratch copy, and its changes become proposals."""
 
+import os
+import stat
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 from anyio.to_thread import run_sync
 
 from handrail.app.app import Options, open_app
+from handrail.config.files import try_lock
 from handrail.config.remove_tree import remove_tree
 from handrail.engine.durable.jobs import Job, JobResult, NewFile
 from handrail.engine.split.subtask_work import task_words
@@ -27,7 +30,9 @@ from handrail.workspace.scratch_copy.copy import ScratchCopy
 if TYPE_CHECKING:
     from handrail.app.app import App
 
-MAX_SUMMARY, MAX_NAMED = 300, 5
+MAX_SUMMARY = 300
+PREFIX, FRESH_SECONDS = "handrail-tree-", 60.0
+"""Of a copy's folder; one that is so new may not be locked yet."""
 WORKING_MODES: tuple[Mode, ...] = ("edit", "auto", "sandbox")
 
 
@@ -67,12 +72,27 @@ async def _copy(app: "App", job: Job) -> AsyncIterator[ScratchCopy]:
         file.path: FileBefore(file.text.encode(), PLAIN) if file.text is not None else None
         for file in job.files
     }
-    folder = Path(await run_sync(lambda: tempfile.mkdtemp(prefix="handrail-tree-")))
+    await run_sync(_remove_leftovers)
+    folder = Path(await run_sync(lambda: tempfile.mkdtemp(prefix=PREFIX)))
+    lock = try_lock(folder)
     try:
         async with taken_copy(ScratchCopies(app.workspace, folder), Base("subtask", contents)) as copy:
             yield copy
     finally:
         remove_tree(folder)
+        if lock:
+            lock.release()
+
+
+def _remove_leftovers() -> None:
+    """Remove copies of processes that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            found = folder.lstat()
+            mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+            if mine and time.time() - found.st_mtime > FRESH_SECONDS and (lock := try_lock(folder)):
+                with lock:
+                    remove_tree(folder)
 
 
 async def _turn(app: "App", session_id: str, text: str) -> tuple[TurnFinished, str]:
