@@ -67,7 +67,7 @@ async def test_every_sentence_of_a_report_has_its_quote_and_place(tmp_path: Path
             < menu.index("1. Look it up")
         )
         assert [event.stage for event in talk.all(StageCompleted)] == [
-            *("analyse", "search_web", "retrieve", "synthesise", "verify", "output")
+            *("analyse", "search_web", "retrieve", "synthesise", "verify", "judge", "output")
         ]
     assert "A ferry carries at most nineteen passengers [S1]. Night crossings cost double [S1]." in report
     assert "Night crossings need a pilot with a green lantern [S1]." in report
@@ -107,7 +107,7 @@ async def test_what_no_source_says_is_written_again_and_then_left_out(tmp_path: 
     assert report.index("**Not verified.**") < report.index(
         "A ferry carries at most nineteen passengers [S1]."
     )
-    left = report[report.index("## Left out: no source says this") :]
+    left = report[report.index("## Left out") :]
     assert "Goats pay thrice" in left
     assert "Goats pay thrice" not in report.removesuffix(left)
 
