@@ -124,6 +124,33 @@ async def test_a_draft_that_no_source_supports_is_no_answer(tmp_path: Path) -> N
 
 
 @pytest.mark.promise("RESEARCH-3")
+async def test_quotes_take_the_place_of_an_answer_that_no_source_supports(tmp_path: Path) -> None:
+    """Catches: a small model's true quotes thrown away with its own words, or delivered as verified."""
+    await collection(tmp_path)
+    draft = GOOD | {"answer": "Ferries are crowded at sundown.", "sections": []}
+    async with conversation(tmp_path, answers(draft), mode="edit") as talk:
+        report = await research(talk)
+    assert f"{PASSENGERS[:-1]} [S1]. {NIGHT[:-1]} [S1]." in report
+    assert report.index("**Not verified.**") < report.index(PASSENGERS[:-1])
+    assert report.index("## Left out") < report.index("crowded at sundown")
+
+
+@pytest.mark.promise("RESEARCH-3")
+async def test_a_true_sentence_about_something_else_is_no_answer(tmp_path: Path) -> None:
+    """Catches: any sentence of a document delivered as the answer, because its source supports it."""
+    await collection(tmp_path)
+    draft = {"evidence": [], "answer": "Ferries give way to log rafts, which cannot steer."}
+    question = "What does a ferryman earn in a winter?"
+    async with conversation(tmp_path, answers(draft, tells="no"), mode="edit") as talk:
+        report = await research(talk, f"@research quick: {question}")
+        assert "The documents do not answer this." in report
+        assert "log rafts" not in report[: report.index("## Left out")]
+        report = await research(talk, "@research quick: To what do ferries give way?")
+        assert "> - a model doubts that this answers the question" in report
+        assert "Ferries give way to log rafts, which cannot steer [S1]." in report
+
+
+@pytest.mark.promise("RESEARCH-3")
 async def test_without_documents_nothing_is_answered(tmp_path: Path) -> None:
     async with conversation(tmp_path, answers(), mode="edit") as talk:
         await talk.turn(f"@research {QUESTION}")

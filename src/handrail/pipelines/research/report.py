@@ -197,7 +197,7 @@ def _footer(answer: dict[str, Any], notes: Iterable[str]) -> list[str]:
     ]
     if answer["missing"]:
         lines.append(f"Nothing was found for: {escape_markdown('; '.join(answer['missing']))}")
-    return [*lines, *(escape_markdown(each) for each in notes if each)]
+    return [*lines, *(" ".join(each.split()) for each in notes if each)]
 
 
 async def _write(texts: dict[str, str], work: StepContext) -> str:

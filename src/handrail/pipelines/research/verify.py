@@ -85,8 +85,8 @@ def judge(labelled: Labelled, sources: Sequence[Source]) -> Judged:
     if scores.citations < CITATIONS:
         failed.append(f"citations {scores.citations:.2f}, at least {CITATIONS:.2f} are needed")
     if scores.entities < ENTITIES:
-        missing = ", ".join(entities.missing[:5])
-        failed.append(f"names and numbers {scores.entities:.2f} of {ENTITIES:.2f}; in no source: {missing}")
+        wanted = f"at least {ENTITIES:.2f} are needed; in no source: {', '.join(entities.missing[:5])}"
+        failed.append(f"names and numbers {scores.entities:.2f}, {wanted}")
     if scores.relations < RELATIONS:
         failed.append(f"relations {scores.relations:.2f}, at least {RELATIONS:.2f} are needed")
     failed += [
