@@ -19,6 +19,7 @@ from bench import (
     following,
     long_session,
     sources,
+    subagents,
     tasks_list,
     web_page,
     web_server,
@@ -79,6 +80,8 @@ def main() -> None:
     print("\n".join(tasks_list.report(listed)), flush=True)
     sourced = sources.measure()
     print("\n".join(sources.report(sourced)), flush=True)
+    cancelled = subagents.measure()
+    print("\n".join(subagents.report(cancelled)), flush=True)
     in_editor = editors.measure()
     print("\n".join(editors.report(in_editor)), flush=True)
     served = None if options.short else web_server.measure()
@@ -95,6 +98,7 @@ def main() -> None:
         "step_to_follower_ms": delay._asdict(),
         "task_list_ms": listed._asdict(),
         "source_call_ms": sourced._asdict(),
+        "subagents_cancelled_s": cancelled._asdict(),
         "editors": in_editor._asdict(),
         "server": served and served._asdict() | {"readers": served.readers._asdict()},
         "page": page and page._asdict() | {"tasks": page.tasks._asdict()},

@@ -105,7 +105,9 @@ def run(folder: Path, paragraphs: int, kills: int) -> None:
             continue
         assert child.returncode == 0, child.returncode
         break
-    print(f"indexed in {time.monotonic() - started:,.0f} s with {killed} kills")
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    seconds = time.monotonic() - started
+    print(f"indexed in {seconds:,.0f} s with {killed} kills, at most {memory:,.0f} MB of memory")
     check(folder, documents)
     search(folder, documents)
 

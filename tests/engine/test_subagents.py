@@ -257,25 +257,31 @@ async def test_one_subagent_is_cancelled_and_its_parent_goes_on(tmp_path: Path) 
 
 
 @pytest.mark.promise("SUB-7")
-async def test_a_tree_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.engine.killed_subagent", str(tmp_path)]
+@pytest.mark.parametrize(
+    ("when_killed", "told"), [("answer", "Answer again"), ("command", "may have happened")]
+)
+async def test_a_tree_that_was_killed_goes_on_and_does_nothing_twice(
+    tmp_path: Path, when_killed: str, told: str
+) -> None:
+    command = [sys.executable, "-m", "tests.engine.killed_subagent", str(tmp_path), when_killed]
     async with await anyio.open_process(command, stdout=None, stderr=None) as process:
         await eventually((tmp_path / "asked").exists)
         process.kill()
     async with conversation(tmp_path, [], session=last_session(tmp_path)) as talk:
         end = await talk.until(TurnFinished)
-        assert not talk.app.state(talk.id).cost_known  # of the interrupted request
+        # Of an interrupted request it is unknown.
+        assert talk.app.state(talk.id).cost_known is (when_killed == "command")
     assert end.reason == "interrupted"
     names = [each.subagent_id for each in talk.all(SubagentStarted)]
     assert [each.report.reason for each in talk.all(SubagentFinished)] == ["interrupted"] * 3
-    assert len(talk.all(ChangePrepared)) == 1
+    assert len(talk.all(ChangePrepared)) == (when_killed == "answer")
     steps = [
         when("Assume that it is wrong", call("subagent", resume=names[0])),
         when("Start a new one", {"text": "It has tools that I do not have."}),
         when("Go on", call("subagent", resume=names[0])),
         when(f'resume=\\"{names[1]}\\"', call("subagent", resume=names[1])),
         when(f'resume=\\"{names[2]}\\"', call("subagent", resume=names[2])),
-        when("Answer again", {"text": "It is done."}),
+        when(told, {"text": "It is done."}),
         when("It is done.", {"text": "It is done."}),
     ]
     copied(tmp_path)
@@ -288,7 +294,7 @@ async def test_a_tree_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: P
     assert end.reason == "answered"
     assert [each.resumed for each in again.all(SubagentStarted)] == [True] * 3
     assert [each.report.text for each in again.all(SubagentFinished)] == ["It is done."] * 3
-    assert again.all(SubagentFinished)[0].report.files == ("log.txt",)
+    assert again.all(SubagentFinished)[0].report.files == (("log.txt",) if when_killed == "answer" else ())
     assert again.all(ChangePrepared) == []
     assert (tmp_path / "log.txt").read_text() == "once\n"
 

@@ -4,12 +4,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from handrail.protocol.events import QuestionAsked, ToolFinished
-from tests.engine.conversation import Conversation, call, conversation
+from tests.engine.conversation import Conversation, call, conversation, eventually
+from tests.hostile.http_source import HostileServer, serving
+from tests.interfaces.cli.program import command, environment, script
 from tests.processes import gone, lasting
-from tests.tools.sources.places import PYTHON, SERVER, own, words
+from tests.tools.sources.places import PYTHON, own, words
 
 pytestmark = pytest.mark.anyio
 
@@ -54,16 +57,19 @@ async def test_a_server_that_does_not_start_is_an_error_within_the_limit(
     talk, _ = await act(tmp_path, how, start_seconds=3 if "hangs" in how else 60)
     (content,) = failures(talk)
     assert why in content
-    assert await gone(str(SERVER))
+    assert await gone(str(tmp_path))
 
 
 @pytest.mark.promise("SOURCE-12")
-async def test_a_server_that_never_answers_is_an_error_within_the_limit_and_ended(tmp_path: Path) -> None:
-    talk, _ = await act(tmp_path, "hangs")
+@pytest.mark.parametrize("how", ["hangs", "stalls"])
+async def test_a_server_that_never_answers_is_an_error_within_the_limit_and_ended(
+    tmp_path: Path, how: str
+) -> None:
+    talk, _ = await act(tmp_path, how, call_seconds=1)
     (content,) = failures(talk)
-    assert "act did not answer within 3 s" in content
+    assert "act did not answer within 1 s" in content
     assert "It is not repeated" in content
-    assert await gone(str(SERVER))
+    assert await gone(str(tmp_path))
 
 
 @pytest.mark.promise("SOURCE-13")
@@ -78,7 +84,7 @@ async def test_a_server_that_sends_without_end_is_ended_in_bounded_memory(
     (content,) = failures(talk)
     assert why in content
     assert used < MEMORY
-    assert await gone(str(SERVER))
+    assert await gone(str(tmp_path))
 
 
 @pytest.mark.promise("SOURCE-14")
@@ -86,13 +92,54 @@ async def test_broken_json_is_an_error_at_once(tmp_path: Path) -> None:
     talk, _ = await act(tmp_path, "breaks", call_seconds=600)
     (content,) = failures(talk)
     assert "not valid JSON-RPC" in content
-    assert await gone(str(SERVER))
+    assert await gone(str(tmp_path))
 
 
 async def test_lines_that_are_no_messages_are_left_alone(tmp_path: Path) -> None:
     talk, _ = await act(tmp_path, "logs on its output")
     (ended,) = talk.all(ToolFinished)
     assert ended.status == "ok"
+
+
+@pytest.mark.promise("SOURCE-12")
+@pytest.mark.promise("SOURCE-13")
+@pytest.mark.promise("SOURCE-14")
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("hangs at start", "it did not start within 3 s"),
+        ("hangs", "act did not answer within 3 s"),
+        ("stalls", "act did not answer within 3 s"),
+        ("floods", "it sent more than 64 MB at once"),
+        ("floods an event", "exceeded the 4000000 byte limit"),
+        ("is compressed", "it sent a compressed answer"),
+        ("breaks", ""),
+        ("goes away", ""),
+        ("redirects", "elsewhere not followed"),
+    ],
+)
+async def test_a_hostile_server_over_http_is_an_error_within_the_limit_and_called_once(
+    tmp_path: Path, how: str, why: str
+) -> None:
+    server = HostileServer(how)
+    async with serving(server) as url:
+        seconds: dict[str, Any] = {"start_seconds": 3 if how == "hangs at start" else 60}
+        seconds["call_seconds"] = 3 if how in ("hangs", "stalls") else 60
+        own(
+            os.environ,
+            url=url,
+            headers={"authorization": "Bearer of-this-server"},
+            tools={"unasked": ["*"]},
+            **seconds,
+        )
+        async with conversation(tmp_path, [ACT, {"text": "I go on."}], mode="auto") as talk:
+            before = memory()
+            assert (await talk.turn("Act")).reason == "answered"
+            assert memory() - before < MEMORY
+    (content,) = failures(talk)
+    assert why in content, content
+    assert server.calls == (how != "hangs at start")
+    assert server.elsewhere == []
 
 
 @pytest.mark.promise("SOURCE-15")
@@ -111,7 +158,23 @@ async def test_no_process_of_a_server_is_left_behind(tmp_path: Path) -> None:
     failures(talk)
     assert (tmp_path / "forked").exists()
     assert await gone(word)
-    assert await gone(str(SERVER))
+    assert await gone(str(tmp_path))
+
+
+@pytest.mark.promise("SOURCE-16")
+async def test_no_process_of_a_server_is_left_when_handrail_is_killed(tmp_path: Path) -> None:
+    word = lasting()
+    own(
+        os.environ,
+        **{**LIMITS, "command": words("forks", tmp_path, word), "call_seconds": 600},
+        writes=[str(tmp_path)],
+    )
+    asked = ["run", "--model", script(tmp_path, ACT), "--mode", "auto", "--route", "agent", "act"]
+    async with await anyio.open_process(command(*asked), cwd=tmp_path, env=environment()) as process:
+        await eventually((tmp_path / "forked").exists)
+        process.kill()
+    assert await gone(word)
+    assert await gone(str(tmp_path))
 
 
 async def test_a_server_cannot_ask_the_user_without_end(tmp_path: Path) -> None:

@@ -77,6 +77,13 @@ async def test_words_of_the_query_are_never_operators(base: KnowledgeBase, tmp_p
     assert base.search("   ") == []
 
 
+async def test_a_search_in_a_document_that_is_not_there_says_so(base: KnowledgeBase, tmp_path: Path) -> None:
+    await put(base, tmp_path, "guide.md", GUIDE)
+    assert base.search("keel", filters=Filters(documents=("guide.md",)))
+    with pytest.raises(UsageProblem, match=r"There is no document 'gide\.md'"):
+        base.search("keel", filters=Filters(documents=("gide.md",)))
+
+
 async def test_nothing_found_is_an_empty_list(tmp_path: Path) -> None:
     base = KnowledgeBase(tmp_path / "kb")
     await put(base, tmp_path, "guide.md", GUIDE)

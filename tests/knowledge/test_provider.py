@@ -123,6 +123,8 @@ def test_another_model_replaces_all_vectors_also_for_who_has_the_base_open(
     assert base.vectors.dimensions == 30
     hit = (reader.search("Who inspects the lantern boats?"))[0]
     assert (hit.by_words, hit.by_meaning) == (1, 1)
+    reader.remove(reader.documents())
+    assert reader.vectors.empty_slots(1) == {0}
     base.close()
     reader.close()
 

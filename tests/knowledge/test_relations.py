@@ -56,10 +56,10 @@ def test_hops_follow_relations_and_say_which(tmp_path: Path) -> None:
     (work / "one.md").write_text(ONE)
     (work / "two.md").write_text(TWO)
     assert run("kb", "add", ".", cwd=work).returncode == 0
-    office = [{"subject": "harbour office", "relation": "inspects each", "object": "lantern boat"}]
-    carries = [{"subject": "lantern boat", "relation": "carries", "object": "two lamps"}]
+    office = [{"subject": "harbour office", "relation": "inspects", "object": "each lantern boat"}]
+    carries = [{"subject": "A lantern boat", "relation": "carries", "object": "two lamps"}]
     model = script(tmp_path, says("harbour office", office), says("two lamps", carries))
     assert run("--model", model, "kb", "relations", "--yes", cwd=work).returncode == 0
     hit = json.loads(run("kb", "search", "harbour office", "--json", "-n", "1", cwd=work).stdout)
     hops = run("kb", "hop", hit["id"], cwd=work).stdout
-    assert "relation 'lantern boat carries two lamps'" in hops
+    assert "relation 'A lantern boat carries two lamps'" in hops

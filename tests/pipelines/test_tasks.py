@@ -93,7 +93,10 @@ async def test_a_request_is_shown_in_words_and_applied_on_the_users_word(tmp_pat
         assert '  b  change 2 "Call Zoë": date Fri 2031-05-02 → Fri 2031-05-09' in text
         assert "1. Apply all\n2. Change nothing\n3. Leave this run" in text
         await talk.turn("1")
-        assert ended(talk) == "Added 1 task and changed 1 task. `handrail tasks undo` undoes it."
+        assert (
+            ended(talk)
+            == "Added 1 task and changed 1 task. `handrail tasks undo` or `/tasks undo` undoes it."
+        )
         assert titles(talk)[-1] == "Pay rent"
         assert "Call Zoë" in words(talk.requests[0])
         assert [each.applied for each in route_outcomes(talk.app.log)] == [True]
@@ -176,6 +179,25 @@ async def test_more_than_five_tasks_are_changed_by_one_bulk_operation(tmp_path: 
     async with talking(tmp_path / "other", proposed(*different), summarised(), seed=chores) as talk:
         await talk.turn("rename all chores to tasks on my list")
         assert "f  change 6" in asked(talk)
+
+
+@pytest.mark.promise("TASK-10")
+async def test_of_too_many_operations_the_first_are_proposed_and_the_rest_is_told(tmp_path: Path) -> None:
+    twelve = [{"op": "create", "title": f"Guest {number}"} for number in range(12)]
+    async with talking(tmp_path, proposed(*twelve), summarised()) as talk:
+        await talk.turn("add a task for each of the twelve guests")
+        assert asked(talk).startswith("This would add 8 tasks. 4 more would be too many at once")
+        await talk.turn("1")
+        assert len(titles(talk)) == 3 + 8
+
+
+async def test_long_notes_are_shown_in_short(tmp_path: Path) -> None:
+    long = {"op": "update", "id": "1", "notes": "long " * 3_000}
+    async with talking(tmp_path, proposed(long), summarised()) as talk:
+        await talk.turn("add notes to my milk task")
+        assert len(asked(talk)) < 600
+        await talk.turn("1")
+        assert len(talk.app.tasks.all()[0].notes) == 5 * 3_000 - 1
 
 
 @pytest.mark.promise("TASK-10")
@@ -337,6 +359,15 @@ async def test_a_model_that_claims_to_have_done_something_is_not_quoted(tmp_path
     async with talking(tmp_path, claim, {**claim, "when": "There is no task 77"}) as talk:
         await talk.turn("delete my task 77")
         assert ended(talk) == "- delete: There is no task 77. Use a number of the list."
+
+
+@pytest.mark.promise("TASK-10")
+async def test_who_asks_for_undo_is_told_what_it_undoes_and_how(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        await talk.turn("undo the last change of my task list")
+        assert ended(talk).startswith("The last change added 3 tasks. `handrail tasks undo` or `/tasks undo`")
+        assert len(titles(talk)) == 3
+        assert talk.requests == []
 
 
 async def test_what_the_model_cannot_tell_it_asks(tmp_path: Path) -> None:

@@ -211,10 +211,10 @@ ROWS = (
     Row(
         "Split a request into subtasks",
         ("split", "splits"),
+        ("split",),
+        ("/splits",),
+        "Splits",
         why_not={
-            "conversation": IN_SHELL,
-            "http": "a split runs in the shell that started it",
-            "page": "a split runs in the shell that started it",
             "acp": EDITOR_PLACE,
             "mcp": NO_TURNS,
         },
@@ -253,14 +253,10 @@ ROWS = (
     Row(
         "Task list",
         ("tasks",),
-        (),
+        ("tasks",),
         ("/tasks", "/assistant", "/llm"),
         "Tasks",
-        why_not={
-            "conversation": "the model has tools for it, and the route `tasks`",
-            "acp": "the model has tools for it, and the route `tasks`",
-            "mcp": "the list is the user's own",
-        },
+        why_not={"mcp": "the list is the user's own"},
     ),
     Row(
         "Audit and costs",

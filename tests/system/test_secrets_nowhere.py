@@ -172,7 +172,7 @@ async def test_secrets_of_sources_are_nowhere_but_with_their_servers(
                 end = await talk.until(TurnFinished)
                 assert end.reason == "answered", end.detail
                 results = [each.content for each in talk.all(ToolFinished)]
-                search = Search((MODEL_KEY, OF_SOURCE, *oauth.tokens, *oauth.refresh))
+                search = Search((MODEL_KEY, OF_SOURCE, *oauth.issued))
                 assert search.told(talk, tmp_path / "exported") == set()
         assert search.within(b"".join(each.body for each in server.requests)) == set()
     mine, others, signed_in, pried = results

@@ -1,6 +1,8 @@
 """The stored list: properties over any operations, several processes, undo, keys."""
 
 import multiprocessing
+import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -12,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from handrail.protocol.errors import IdempotencyConflict, UsageProblem
+from handrail.protocol.errors import IdempotencyConflict, StorageFull, UsageProblem
 from handrail.protocol.values import TaskFilter
+from tests.project.source import ROOT
 from tests.tasks.lists import OPERATIONS, task_list
 
 SEED: list[Any] = [
@@ -114,6 +117,58 @@ def test_processes_that_apply_at_once_lose_nothing_and_apply_a_key_once(tmp_path
         ["Once", *(f"{number}.{each}" for number in range(3) for each in range(5))]
     )
     assert [task.id for task in found] == [str(number) for number in range(1, 17)]
+
+
+APPLIES_FOR_EVER = """
+import itertools, sys, time
+from pathlib import Path
+from tests.tasks.lists import task_list
+with task_list(Path(sys.argv[1]), now=time.time()) as tasks:
+    for number in itertools.count():
+        tasks.apply([{"title": f"{number} a"}, {"title": f"{number} b"}], key=f"k{number}")
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.promise("TASK-6")
+@pytest.mark.parametrize("lines", [1, 7])
+def test_a_process_killed_while_it_applies_leaves_whole_changes_and_its_keys(
+    tmp_path: Path, lines: int
+) -> None:
+    words = [sys.executable, "-c", APPLIES_FOR_EVER, str(tmp_path)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for _ in range(lines):
+            process.stdout.readline()
+        process.kill()
+        said = lines + len(process.stdout.readlines())
+    with task_list(tmp_path, now=time.time()) as tasks:
+        found = [task.title for task in tasks.all()]
+        assert len(found) >= 2 * said
+        assert found == [f"{number} {half}" for number in range(len(found) // 2) for half in "ab"]
+        for number in range(len(found) // 2):
+            operations = [{"title": f"{number} a"}, {"title": f"{number} b"}]
+            assert tasks.apply(operations, key=f"k{number}").repeated
+        tasks.undo()
+        assert len(tasks.all()) == len(found) - 2
+
+
+@pytest.mark.promise("TASK-6")
+def test_a_full_disk_changes_nothing_and_the_same_key_applies_once_there_is_room(tmp_path: Path) -> None:
+    with task_list(tmp_path) as tasks:
+        tasks.apply([{"title": "Before"}])
+        before = tasks.as_bytes()
+        connection = tasks._log._connection
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        large = [{"title": f"Large {number}", "notes": "x" * 20_000} for number in range(20)]
+        with pytest.raises(StorageFull, match="Free some disk space"):
+            tasks.apply(large, key="k")
+        assert tasks.as_bytes() == before
+        connection.execute("PRAGMA max_page_count = 1000000")
+        assert not tasks.apply(large, key="k").repeated
+        assert tasks.apply(large, key="k").repeated
+        assert len(tasks.all()) == 21
 
 
 def test_a_list_with_many_changes_is_read_from_a_snapshot_and_the_events_after_it(tmp_path: Path) -> None:

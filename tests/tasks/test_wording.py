@@ -8,7 +8,7 @@ import pytest
 
 from handrail.protocol.task import Recurrence, Task
 from handrail.tasks.normalise import Clock
-from handrail.tasks.wording import read_wording, understood
+from handrail.tasks.wording import TO_WHEN, proposal, read_wording, understood
 
 CLOCK = Clock(date(2026, 11, 18), ZoneInfo("UTC"))  # a Wednesday
 DAILY = Recurrence("daily", until="2026-12-31")
@@ -118,6 +118,13 @@ OPEN: dict[str, Any] = {"completed": False, "repeating": False}
 def test_a_request_is_understood_by_its_words_or_left_to_the_model(message: str, meant: Any) -> None:
     read = read_wording(message, CLOCK)
     assert (read and understood(read, TASKS, CLOCK)) == meant
+
+
+@pytest.mark.promise("TASK-21")
+def test_a_move_without_a_day_is_asked_about() -> None:
+    read = read_wording("postpone the cake", CLOCK)
+    assert read
+    assert proposal(read, TASKS, CLOCK) == {"operations": [], "question": TO_WHEN}
 
 
 def test_words_without_a_name_mean_the_tasks_that_were_picked() -> None:

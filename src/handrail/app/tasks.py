@@ -15,14 +15,14 @@ from handrail.tasks.dates import DATE_HINT, read_date, week_of
 from handrail.tasks.describe import applied_text, kind_of, missing, operation_line
 from handrail.tasks.normalise import YEARS, named_weekday
 from handrail.tasks.recurrence import ONE_DAY, occurrences, open_occurrence
-from handrail.tasks.task_list import MAX_DRYRUN_IDS, TaskList, target_digest
+from handrail.tasks.task_list import MAX_DRYRUN_IDS, TaskList, Undone, target_digest
 from handrail.workspace.files import Workspace
 
 if TYPE_CHECKING:
     from handrail.app.app import App
     from handrail.app.builds.build import BuildResult
 
-__all__ = ["TaskList", "named_weekday"]
+__all__ = ["TaskList", "Undone", "named_weekday"]
 
 DAYS_OF_WEEK = 7
 MAX_NAMED = 5
@@ -218,7 +218,9 @@ def checklist_document(workspace: Workspace, task: Task, path: str) -> Document:
 
 
 def build_text(task: Task) -> str:
-    """The task as the request of a build."""
+    """The task as the request of a build; raises UsageProblem for one that is done."""
+    if task.completed:
+        raise UsageProblem(f"Task {task.id} is done already. Reopen it to build it again.")
     return f"{task.title}\n\n{task.notes}".strip()
 
 
@@ -226,11 +228,12 @@ async def start_build(app: "App", task: Task) -> str:
     """Start a verified build of the task, and complete it where that succeeds; the id of the session."""
     from handrail.app.builds.build import BUILD_ROUTE, follow_build
 
+    text = build_text(task)
     session_id = app.new_session()
     if app.options.mode is None and app.settings.mode == "ask":
         # The request is the user's word for the edits that the checks have accepted.
         await app.send(session_id, SetMode(mode="edit"))
-    message = SendMessage(text=build_text(task), route=BUILD_ROUTE)
+    message = SendMessage(text=text, route=BUILD_ROUTE)
     await app.send(session_id, message)
     app.run_in_background(
         partial(_complete_when_built, app, task, partial(follow_build, app, session_id, message))

@@ -87,7 +87,7 @@ class Filters(Value):
     tier: str = ""
     kind: str = ""
     documents: tuple[str, ...] = ()
-    """Ids or names."""
+    """Ids, names or sources."""
 
 
 EVERYTHING = Filters()
@@ -118,7 +118,8 @@ class KnowledgeBase:
         _use_one_blas_thread()
         self.folder = make_private(folder)
         self.store = KnowledgeStore(folder)
-        self.vectors = VectorFiles(folder, int(self.store.state(NUMBERS) or DIMENSIONS))
+        self.vectors = VectorFiles(folder)
+        self._read_dimensions()
         self.words = WordSearch(self.store)
         self.model = model or EmbeddingModel("", _no_model, "no embedding model is set up.")
         self._failed = ""
@@ -215,6 +216,10 @@ class KnowledgeBase:
         )  # another process may change it
         return self.store.slots_used() > 0 and self.store.state(MODEL) == self.model.name
 
+    def _read_dimensions(self) -> None:
+        """Another process may have made the vectors again, with another model."""
+        self.vectors.dimensions = int(self.store.state(NUMBERS) or DIMENSIONS)
+
     def _nearest(self, vector: "Vectors", documents: Sequence[int] | None) -> dict[int, float]:
         found = self.vectors.search(vector, self.store.slots_used(), DEPTH, documents)
         numbers = self.store.by_slots([slot for slot, _ in found])
@@ -223,12 +228,9 @@ class KnowledgeBase:
     def _chosen(self, filters: Filters) -> list[int] | None:
         if filters == EVERYTHING:
             return None
-        wanted = set(filters.documents)
-        return [
-            each.number
-            for each in self.store.documents(tier=filters.tier, kind=filters.kind)
-            if not wanted or {each.id, each.name} & wanted
-        ]
+        if filters.documents:
+            return [each.number for each in self.documents(filters)]
+        return self.store.document_numbers(tier=filters.tier, kind=filters.kind)
 
     def _hits(
         self,
@@ -253,9 +255,14 @@ class KnowledgeBase:
     # Documents and paragraphs
 
     def documents(self, filters: Filters = EVERYTHING) -> list[Document]:
+        """Those that the filters allow; raises UsageProblem if one that they name is not there."""
         wanted = set(filters.documents)
         found = self.store.documents(tier=filters.tier, kind=filters.kind)
-        return [each for each in found if not wanted or {each.id, each.name} & wanted]
+        chosen = [each for each in found if not wanted or {each.id, each.name, each.source} & wanted]
+        missing = wanted - {name for each in chosen for name in (each.id, each.name, each.source)}
+        for name in sorted(missing):
+            self.document(name)
+        return chosen
 
     def document(self, name: str) -> Document:
         """The document with this id, source, path or name; raises UsageProblem."""
@@ -298,6 +305,7 @@ class KnowledgeBase:
     def writing(self) -> Iterator[None]:
         """Be the only writer; what a killed one left behind is cleaned up first."""
         with self.store.writing():
+            self._read_dimensions()
             self._clear_slots()
             self.vectors.trim(self.store.slots_used())
             yield

@@ -33,7 +33,7 @@ def fuse(lists: Iterable[Iterable[int]]) -> Ranked:
     for each in lists:
         for rank, number in enumerate(each, start=1):
             scores[number] = scores.get(number, 0.0) + 1 / (RRF + rank)
-    best = sorted(scores, key=lambda number: (-scores[number], number))
+    best = sorted(scores, key=scores.__getitem__, reverse=True)  # where equal: of the list before
     return Ranked(best, [scores[number] for number in best])
 
 
@@ -44,7 +44,7 @@ def by_scores(words: Mapping[int, float], meaning: Mapping[int, float]) -> list[
         best = max(scores.values(), default=0.0)
         for number, score in scores.items() if best > 0 else ():
             total[number] = total.get(number, 0.0) + score / best
-    return sorted(total, key=lambda number: (-total[number], number))
+    return sorted(total, key=total.__getitem__, reverse=True)
 
 
 class WordSearch:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.knowledge.checks.relations import check_relation
-from handrail.knowledge.words import normal_key
+from handrail.knowledge.words import stems
 from handrail.models.model import Deadlines, Model, Request, Text, UsagePart, UserTurn
 from handrail.models.prices import cost
 from handrail.models.reading.json_reader import parse_answer
@@ -140,7 +140,7 @@ def _links(relations: list[dict[str, str]]) -> Iterator[Link]:
     for each in relations:
         words = " ".join(each[name].strip() for name in _PARTS)
         for name in ("subject", "object"):
-            if key := normal_key(each[name]):
+            if key := " ".join(stems(each[name])):  # "the ferryman" is "a ferryman"
                 said.setdefault(key, []).append(words)
     for key, texts in said.items():
         yield Link("refers", "entity", key, "; ".join(dict.fromkeys(texts))[:MAX_LABEL])

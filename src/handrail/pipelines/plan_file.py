@@ -95,15 +95,15 @@ class KeepsPlanOptions(Value):
 
 async def open_plan(options: OpenPlanOptions, work: StepContext) -> Output:
     """The text of the plan; a finished one is moved to the archive first, and the text is empty."""
+    if not work.workspace.exists(options.path):
+        return dict(NO_PLAN)  # there is none, or it was archived before a restart
     seen = await work.call("read", {"path": options.path})  # through the gate, before its bytes are taken
     if not seen.ok:
-        if call_refusal(seen).reason == "file_missing":
-            return dict(NO_PLAN)
         raise GiveUp(f"{options.path} cannot be read: {call_refusal(seen).message}")
     try:
         file = work.workspace.read(options.path)
-    except PathProblem:
-        return dict(NO_PLAN)  # it was archived before a restart
+    except PathProblem as problem:
+        raise GiveUp(f"{options.path} cannot be read: {problem}") from problem
     plan = parse_plan(file.text)
     if not plan.finished:
         return {"text": file.text, "hash": file.sha256[:HASH_DIGITS], "archived": ""}

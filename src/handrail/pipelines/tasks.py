@@ -37,26 +37,27 @@ from handrail.protocol.errors import UsageProblem
 from handrail.protocol.task import OperationResult
 from handrail.protocol.values import TaskFilter, to_dict, to_json
 from handrail.tasks.describe import (
+    HOW_TO_UNDO,
     NO_CHANGE,
     applied_text,
     listed_lines,
     operation_line,
     summary_text,
     task_line,
+    undo_text,
 )
-from handrail.tasks.scope import asks_only, asks_something, read_scope
+from handrail.tasks.scope import asks_for_undo, asks_only, asks_something, read_scope
 from handrail.tasks.search import MAX_FOCUSED, names
 from handrail.tasks.task_list import target_digest
-from handrail.tasks.wording import by_occurrence, corrected_wording, grounded, understood
+from handrail.tasks.wording import by_occurrence, corrected_wording, grounded, proposal
 
 LOOK, PROPOSE, PROPOSE_ONE, CHECK = "look", "propose", "propose_one", "check"
 SUMMARISE, OFFER, DECIDE, APPLY = "summarise", "offer", "decide", "apply"
-MAX_OPERATIONS, MAX_SINGLE, MAX_REVISIONS = 8, 5, 4
+MAX_OPERATIONS, MAX_READ, MAX_SINGLE, MAX_REVISIONS = 8, 50, 5, 4
 FEW_TASKS, ROOM_FOR_ALL = 12, 20_000
 LABELS = "abcdefgh"
 ALL, NOTHING, SURE = "Apply all", "Change nothing", "Yes, I am sure"
 AGAIN = "The user wants something else: see what they say, and propose again."
-UNDO = "`handrail tasks undo` undoes it."
 MANY_ALIKE = f"More than {MAX_SINGLE} tasks get the same: use one bulk operation with all `ids` in `where`."
 NO_OPERATION = "The message asks for a change, and `operations` is empty. Propose it, or ask in `question`."
 ADDS = re.compile(r"\s*(?:please\s+)?(?:remind\s+me|add|create|new\s+task|schedule)\b", re.IGNORECASE)
@@ -77,7 +78,7 @@ SCHEMA: dict[str, Any] = {
     "properties": {
         "operations": {
             "type": "array",
-            "maxItems": MAX_OPERATIONS,
+            "maxItems": MAX_READ,  # the first ones are taken: an answer with too many is better than none
             "items": {
                 "type": "object",
                 "properties": {
@@ -149,6 +150,8 @@ short sentences in the user's language, what they would do. Name no operation th
 
 def skipped_stages(asked: MessageFacts) -> tuple[str, ...]:
     later = (DECIDE, APPLY) if asked.proposes else ()
+    if asks_for_undo(asked.question):
+        return (PROPOSE, PROPOSE_ONE, SUMMARISE, *later)
     if not asked.directly:
         return (PROPOSE_ONE, *later)
     # Each call of a small model takes many seconds, and a list is a better answer than it gives.
@@ -181,11 +184,11 @@ async def look(work: StepContext) -> Output:
     }
 
 
-def _understood(work: StepContext, where: TaskFilter | None) -> dict[str, Any] | None:
-    """The operation that the words alone say."""
+def _understood(work: StepContext, where: TaskFilter | None) -> Output | None:
+    """The proposal that the words alone make."""
     read = corrected_wording(work.question, work.feedback, work.tasks.clock)
     picked = [task.id for task in work.tasks.find(where)] if where else []
-    return understood(read, work.tasks.load().tasks, work.tasks.clock, picked) if read else None
+    return proposal(read, work.tasks.load().tasks, work.tasks.clock, picked) if read else None
 
 
 def is_understood(output: Output, _outputs: Outputs) -> Verdict:
@@ -202,9 +205,12 @@ async def check(work: StepContext) -> Output:
     shown = work.outputs[LOOK]["tasks"]
     proposed = work.outputs.get(PROPOSE) or _single(work, shown)
     only_asks = asks_only(work.question)
-    operations = [] if only_asks else proposed.get("operations", [])
+    given = [] if only_asks else proposed.get("operations", [])
+    operations = given[:MAX_OPERATIONS]
     answer = proposed.get("answer", "").strip()
-    asks = asks_something(work.question)
+    if undoes := asks_for_undo(work.question):
+        operations, answer = [], undo_text(work.tasks.last_change())
+    asks = undoes or asks_something(work.question)
     report = work.tasks.preview(operations)
     known = work.tasks.load().tasks
     return {
@@ -218,6 +224,7 @@ async def check(work: StepContext) -> Output:
         ],
         "warnings": list(report.warnings),
         "summary": summary_text(report),
+        "left_out": len(given) - len(operations),
         "repaired": any(issue != AGAIN for issue in work.issues),
         "asks": asks,
     }
@@ -243,7 +250,7 @@ def _listed(work: StepContext) -> str:
 def _single(work: StepContext, shown: Sequence[str]) -> Output:
     """What the words say; else the operation of a small model, without what it left empty or cannot mean."""
     if read := work.outputs[LOOK].get("understood"):
-        return {"operations": [read]}
+        return dict(read)
     said: Output = work.outputs.get(PROPOSE_ONE, {})
     if not said:
         return {"operations": []}
@@ -332,7 +339,7 @@ async def apply(work: StepContext) -> Output:
     except UsageProblem as problem:
         return {"applied": 0, "text": f"{problem} Ask again."}
     count = sum(each.count for each in applied.report.results)
-    return {"applied": count, "text": f"{applied_text(applied.report.summary)} {UNDO}"}
+    return {"applied": count, "text": f"{applied_text(applied.report.summary)} {HOW_TO_UNDO}"}
 
 
 def _results(outputs: Outputs) -> list[OperationResult]:
@@ -374,7 +381,9 @@ def _summary(outputs: Outputs) -> str:
     said = " ".join(outputs.get(SUMMARISE, {}).get("text", "").split())
     shown = " ".join(outputs[CHECK]["lines"])
     grounded = set(re.findall(r"\d+", said)) <= set(re.findall(r"\d+", shown + outputs[CHECK]["summary"]))
-    return said if said and grounded else str(outputs[CHECK]["summary"])
+    text = said if said and grounded else str(outputs[CHECK]["summary"])
+    left = outputs[CHECK].get("left_out")
+    return f"{text} {left} more would be too many at once: ask for them afterwards." if left else text
 
 
 def pick_labels(outputs: Outputs) -> str:

@@ -126,6 +126,16 @@ class StreamHold:
         self.release()
 
 
+def is_held(log: Log, stream: str) -> bool:
+    """Whether a living process is the stream's holder. For a moment it looks as if this one was."""
+    folder = log.folder / "locks"
+    lock = try_lock(folder / f"{stream.replace(':', '-')}.lock") if folder.is_dir() else None
+    if lock is None:
+        return folder.is_dir()
+    lock.release()
+    return False
+
+
 def try_hold_stream(log: Log, stream: str) -> StreamHold | None:
     """Become the stream's holder; None if a living process is."""
     folder = log.folder / "locks"

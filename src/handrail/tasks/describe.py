@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import date
 
+from handrail.protocol.events import TasksChanged
 from handrail.protocol.task import OperationReport, OperationResult, OperationSummary, Task, TaskKind
 from handrail.tasks.recurrence import next_occurrence, open_occurrence
 
@@ -18,6 +19,9 @@ VERBS = {
 }
 FIELD_NAMES = {"scheduled_for": "date", "completed": "done", "recurrence": "repeats"}
 HABIT_KINDS = ("daily", "weekdays", "every_n_days")
+MAX_VALUE = 200
+"""Of notes and titles, in a line about a change."""
+HOW_TO_UNDO = "`handrail tasks undo` or `/tasks undo` undoes it."
 NO_CHANGE = "Nothing would change."
 
 
@@ -147,9 +151,10 @@ def _value(name: str, value: object) -> str:
         return str(value.get("type"))
     if name == "scheduled_for" and isinstance(value, str) and value:
         return day_text(value)
-    return (
-        {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value) or "none"
-    )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = " ".join(str(value).split()) or "none"
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
 
 
 def _differences(before: Task, after: Task) -> Iterable[str]:
@@ -175,6 +180,14 @@ def applied_text(summary: OperationSummary) -> str:
     for verb, done in past.items():
         text = text.replace(f"{verb} ", f"{done} ", 1)
     return text[:1].upper() + text[1:] if text else "Nothing was changed."
+
+
+def undo_text(last: TasksChanged | None) -> str:
+    """What can be undone, and how."""
+    if last is None:
+        return "There is no change of the task list to undo."
+    done = applied_text(last.report.summary)
+    return f"The last change {done[:1].lower()}{done[1:]} {HOW_TO_UNDO}"
 
 
 def _counted(summary: OperationSummary, frame: str) -> str:

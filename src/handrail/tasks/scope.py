@@ -37,6 +37,11 @@ def _asks(sentence: str) -> bool:
     return bool(QUESTION.match(sentence)) or (sentence.endswith("?") and not POLITE.match(sentence))
 
 
+def asks_for_undo(message: str) -> bool:
+    """Whether the message wants the last change of the list undone."""
+    return bool(re.match(r"\s*(?:please\s+)?(?:undo\b|revert\s+(?:the\s+last|that)\b)", message.lower()))
+
+
 def asks_something(message: str) -> bool:
     """Whether a part of the message asks; the rest can want a change."""
     return "?" in message or bool(QUESTION.match(message.strip().lower()))

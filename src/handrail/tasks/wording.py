@@ -68,6 +68,7 @@ LEAD = re.compile(
     r"(?:(?:an?|the)\s+)?",
     FLAGS,
 )
+TO_WHEN = "To which day or time? Say it again with that, such as: move the dentist to friday at 10"
 FILLERS = frozenset(
     {
         *(
@@ -183,6 +184,16 @@ def _cut(
     for match in reversed(found):
         text = f"{text[: match.start()].rstrip()} {text[match.end() :].lstrip()}"
     return text.strip(), found
+
+
+def proposal(
+    wording: Wording, tasks: Mapping[str, Task], clock: Clock, picked: Collection[str] = ()
+) -> dict[str, Any] | None:
+    """The operation that is meant, or what has to be asked; None where the words do not say it."""
+    if wording.is_clear and wording.op == "update" and not wording.fields:
+        return {"operations": [], "question": TO_WHEN}
+    meant = understood(wording, tasks, clock, picked)
+    return {"operations": [meant]} if meant else None
 
 
 def understood(

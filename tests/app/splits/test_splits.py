@@ -33,8 +33,9 @@ from tests.app.splits.splitting import (
     subtask,
 )
 from tests.engine.commits import Commits
-from tests.engine.conversation import conversation
+from tests.engine.conversation import call, conversation, script_file
 from tests.pipelines.build.builds import COPIES
+from tests.verification.projects import write
 
 pytestmark = [pytest.mark.anyio]
 SIXTY = [
@@ -236,10 +237,7 @@ async def test_full_disk_is_said_and_the_split_goes_on_when_there_is_room(tmp_pa
         pages = database.execute("PRAGMA page_count").fetchone()[0]
         database.execute(f"PRAGMA max_page_count = {pages + 3}")
         with pytest.raises(StorageFull, match="Free some disk space"):
-            try:
-                await run_split(talk.app, session_id)
-            except ExceptionGroup as group:
-                raise group.exceptions[0] from None
+            await run_split(talk.app, session_id)
         database.execute("PRAGMA max_page_count = 1000000")
         assert contents(root) == {f"m{n:02}.py": module(n).encode() for n in range(6)}
     async with conversation(root, SIXTY, settings=CHECKS) as talk:
@@ -307,7 +305,7 @@ async def test_pause_cancel_and_retry_of_one(tmp_path: Path) -> None:
         assert report.status == "paused: failed"
         waits = {row.id: row.waiting_on for row in report.subtasks}
         assert waits["after"] == ("a1",)
-        report = tell_split(app, session_id, SplitCommand("retry", ("a1",)))
+        report = await tell_split(app, session_id, SplitCommand("retry", ("a1",)))
         assert {row.id: row.status for row in report.subtasks}["a1"] == "waiting"
         report = await resumed(app, session_id)
         assert report.status == "paused: failed"
@@ -321,12 +319,12 @@ async def test_pause_cancel_and_retry_of_one(tmp_path: Path) -> None:
             )
             == 4
         )
-        report = tell_split(app, session_id, SplitCommand("cancel", ("a1",)))
+        report = await tell_split(app, session_id, SplitCommand("cancel", ("a1",)))
         assert {row.id: row.status for row in report.subtasks}["after"] == "cancelled"
         report = await resumed(app, session_id)
         assert (report.status, report.counts["done"]) == (ENDS, 2)
         with pytest.raises(UsageProblem, match="no subtask"):
-            tell_split(app, session_id, SplitCommand("cancel", ("none",)))
+            await tell_split(app, session_id, SplitCommand("cancel", ("none",)))
 
 
 @pytest.mark.promise("SPLIT-8")
@@ -373,12 +371,12 @@ async def test_plan_of_a_model_is_shown_edited_and_only_then_started(tmp_path: P
         assert [each.files for each in plan.subtasks] == [("m00.py",)]
         assert read_split(talk.app, session_id).status == "planned"
         edited_plan = plan_of(subtask("b", "m01.py"))
-        change_plan(talk.app, session_id, edited_plan)
+        await change_plan(talk.app, session_id, edited_plan)
         report = await run_split(talk.app, session_id)
         assert [row.id for row in report.subtasks] == ["b"]
         assert report.status == ENDS
         with pytest.raises(UsageProblem, match="has been started"):
-            change_plan(talk.app, session_id, edited_plan)
+            await change_plan(talk.app, session_id, edited_plan)
 
 
 @pytest.mark.promise("SPLIT-11")
@@ -404,3 +402,35 @@ async def test_items_of_a_checklist_run_by_phases_and_are_ticked_with_their_file
     async with conversation(root, script, settings=CHECKS) as talk:
         with pytest.raises(UsageProblem, match="names no file"):
             plan_checklist(talk.app, "vague.md", SplitOptions())
+
+
+@pytest.mark.promise("SPLIT-13")
+async def test_subtask_that_needs_a_tree_works_in_a_copy_and_changes_only_what_it_may(tmp_path: Path) -> None:
+    root = project(tmp_path / "work", 2)
+    write(root, {"lib/old.py": "OLD = 1\n"})
+    before = contents(root)
+    seen: list[dict[str, bytes]] = []
+    script = [
+        {"when": "Do good.", **call("write", path="lib/new.py", text="NEW = 1\n")},
+        {"when": "Do bad.", **call("write", path="evil.py", text="BAD = 1\n")},
+        {"text": "It is done."},
+        {"text": "It is done."},
+    ]
+    model = script_file(tmp_path, script)
+    good = subtask("good", writes=("lib/",), needs="tree")
+    bad = subtask("bad", "m01.py", needs="tree")
+    async with conversation(root, None, model=model, settings=CHECKS) as talk:
+        session_id = keep_plan(talk.app, plan_of(good, bad, tries=1))
+        report = await run_split(talk.app, session_id, saw=lambda _: seen.append(contents(root)))
+        rows = {row.id: row for row in report.subtasks}
+        assert (rows["good"].status, rows["good"].files) == ("done", ("lib/new.py",)), rows["good"].detail
+        assert rows["bad"].status == "failed"
+        assert "evil.py, which this subtask may not write" in rows["bad"].detail
+        assert report.tokens > 0
+        assert all(each == before for each in seen)
+        await tell_split(talk.app, session_id, SplitCommand("cancel", ("bad",)))
+        report = await resumed(talk.app, session_id)
+        if not COPIES:
+            report = await resumed(talk.app, session_id, "accept")
+        assert report.status == "complete", report.detail
+    assert contents(root) == before | {"lib/new.py": b"NEW = 1\n"}

@@ -16,7 +16,7 @@ from tests.interfaces.acp.editor import DEADLINE, Editor, files, opened
 from tests.interfaces.acp.raw_client import raw_client
 from tests.interfaces.acp.test_session import call
 from tests.interfaces.acp.test_unsaved import EDIT, READ, SAVED, UNSAVED, results
-from tests.interfaces.cli.program import script
+from tests.interfaces.cli.program import run, script
 from tests.processes import gone, lasting, running
 
 pytestmark = pytest.mark.anyio
@@ -141,6 +141,28 @@ async def test_permission_once_always_and_reject(tmp_path: Path, folder: Path) -
     assert all({"allow_once", "allow_always", "reject_once"} == set(each) for each in kinds)
     assert sorted(path.name for path in folder.iterdir() if path.suffix == "") == ["one", "two"]
     assert [each["status"] for each in editor.calls().values()] == [*["completed"] * 3, "failed"]
+
+
+@pytest.mark.promise("CRED-8")
+async def test_a_secret_is_stored_in_a_terminal_and_never_typed_into_the_session(
+    tmp_path: Path, folder: Path
+) -> None:
+    asked = {"name": "SHOP_TOKEN", "why": "to list the orders"}
+    asks = {"name": "credential_prompt", "arguments": asked}
+    model = script(tmp_path, {"calls": [asks]}, {"text": "Good."})
+
+    async def decide(about: schema.ToolCallUpdate, _options: list[schema.PermissionOption]) -> str:
+        assert "handrail credentials set SHOP_TOKEN" in str(about.content)
+        stored = run("credentials", "set", "SHOP_TOKEN", cwd=folder, stdin="swordfish-0123456789\n")
+        assert stored.returncode == 0, stored.stderr
+        return "0"
+
+    editor = Editor(decide)
+    async with opened(folder, model, editor=editor) as open_:
+        assert await open_.prompt(await open_.new(), "list the orders") == "end_turn"
+    (known,) = editor.calls().values()
+    assert known["content"][0]["content"]["text"] == "stored"
+    assert "Good." in editor.text_of()
 
 
 @pytest.mark.promise("ACP-6")

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from acp import schema
 from acp.helpers import embedded_text_resource, image_block, resource_block, resource_link_block
 
 from tests.interfaces.acp.editor import DEADLINE, Editor, allow, files, opened, shown
@@ -269,12 +270,17 @@ async def test_what_came_with_a_folder_is_not_trusted_because_an_editor_opened_i
     model = script(tmp_path, {"text": "hello"})
     editor = Editor()
     async with opened(folder, model, editor=editor) as open_:
-        response = await open_.agent.new_session(cwd=str(folder), mcp_servers=[])
+        server = schema.McpServerStdio(name="tools", command="/bin/touch", args=[str(folder / "ran")], env=[])
+        response = await open_.agent.new_session(cwd=str(folder), mcp_servers=[server])
         assert response.modes.current_mode_id == "ask"
         assert [mode.id for mode in response.modes.available_modes] == [
             *("explore", "plan", "ask", "edit", "auto", "sandbox")
         ]
         await editor.until(lambda: "was ignored" in editor.text_of())
+        await editor.until(
+            lambda: "offers MCP servers (tools); Handrail uses only its own" in editor.text_of()
+        )
+        assert not (folder / "ran").exists()
         names = [each.name for each in editor.of("available_commands_update")[0].available_commands]
         assert "pwn" not in names
         assert "rewind" in names

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from acp import schema
 
 from tests.interfaces.acp.editor import DEADLINE, Editor, opened
 from tests.interfaces.acp.test_session import call
@@ -63,6 +64,31 @@ async def test_commands_answer_in_the_conversation(tmp_path: Path, folder: Path,
         assert editor.of("session_info_update")[-1].title == "Counting"
         names = {each.name for each in editor.of("available_commands_update")[-1].available_commands}
         assert {"greet", "sources", "verify", "rewind"} <= names
+
+
+@pytest.mark.promise("ACP-15")
+async def test_a_rewind_shows_what_it_does_and_asks_how_far(tmp_path: Path, folder: Path) -> None:
+    model = script(tmp_path, {"calls": [call("write", path="b.txt", text="new\n")]}, {"text": "written"})
+    offered: list[str] = []
+    answers = iter(["none", "f"])
+
+    async def decide(about: schema.ToolCallUpdate, options: list[schema.PermissionOption]) -> str:
+        assert "b.txt: deleted" in str(about.content)
+        offered[:] = [option.name for option in options]
+        return next(answers)
+
+    editor = Editor(decide)
+    async with opened(folder, model, "--mode", "edit", editor=editor) as open_:
+        session = await open_.new()
+        await open_.prompt(session, "write it")
+        await open_.prompt(session, "/rewind 1")
+        assert "Nothing was changed." in editor.text_of()
+        assert (folder / "b.txt").exists()
+        await open_.prompt(session, "/rewind 1")
+        await editor.until(lambda: not (folder / "b.txt").exists())
+        await open_.prompt(session, "/redo")
+        await editor.until((folder / "b.txt").exists)
+    assert offered == ["Files", "Conversation", "Both", "No"]
 
 
 @pytest.mark.promise("ACP-15")

@@ -152,6 +152,19 @@ async def test_in_a_bound_workspace_edits_stay_in_the_scope_of_a_selected_intent
         assert line["intent_id"] == "INT-1"
 
 
+@pytest.mark.promise("MCPS-8")
+@pytest.mark.parametrize("tool", ["read", "trace_blame"])
+async def test_a_file_that_may_hold_a_secret_is_not_shown_unasked(tool: str, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("API_KEY=of-this-test-alone\n")
+    async with client(tmp_path) as talk:
+        for path in (".env", "/etc/hostname", "../other.txt"):
+            assert (await refused(talk, tool, path=path))["reason"] == "nobody_to_ask"
+    async with client(tmp_path, answer=yes()) as talk:
+        shown = await talk.call_tool(tool, {"path": ".env"})
+        assert not shown.is_error
+        assert "of-this-test-alone" not in text_of(shown)  # a secret that Handrail knows
+
+
 @pytest.mark.promise("MCPS-4")
 async def test_verification_is_structured_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

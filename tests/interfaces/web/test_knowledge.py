@@ -62,7 +62,7 @@ def test_nothing_that_a_document_says_runs(site: Site, page: Page) -> None:
     (site.root / "hostile.md").write_text("\n\n".join(texts))
     assert site.run("kb", "add", "hostile.md", "--name", PAYLOADS[0], "--tier", PAYLOADS[1]).returncode == 0
     (site.root / "page.html").write_text("<title><b>x</b></title><p>keel <img src=x onerror='window.ran=1'>")
-    assert site.run("kb", "add", "page.html").returncode == 0
+    assert site.run("kb", "--user", "add", "page.html").returncode == 0
     site.open(page, {"text": "Hello."}, path="knowledge")
     link = str(page.locator("table.list a").first.get_attribute("href")).removeprefix("/w/shop/")
     for address in ("knowledge", "knowledge?q=keel", "knowledge?q=%3Cscript%3E+keel+window", link):
@@ -70,3 +70,10 @@ def test_nothing_that_a_document_says_runs(site: Site, page: Page) -> None:
         expect(page.locator("main")).to_contain_text("window.ran=1")
         assert page.evaluate("window.ran") is None
         assert page.locator("main :is(script, iframe, object, img, base, style, svg)").count() == 0
+    shown(site, page, "knowledge")
+    page.get_by_label("Base").select_option("Yours, in every workspace")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("main")).to_contain_text("1 document, 1 paragraph")
+    page.locator("table.list a").click()
+    expect(page.locator(".paragraph")).to_contain_text("keel")
+    assert page.evaluate("window.ran") is None

@@ -1,10 +1,13 @@
 """The page's place Sources: rights and health of each, the test of its connection, and trust by a click."""
 
+import os
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from handrail.config.credentials import Credentials
+from handrail.config.places import find_places
 from tests.interfaces.web.site import Site, ready
 from tests.tools.sources.places import shared, words
 
@@ -22,9 +25,18 @@ def test_a_source_is_trusted_as_it_was_shown_and_its_connection_is_tested(site: 
     page.get_by_role("button", name="Test connection").click()
     expect(page.locator(".trial")).to_contain_text("Works: plain 1", timeout=60_000)
     expect(page.locator(".trial")).to_contain_text("Say it again.")
+    expect(page.locator(".health")).to_have_text("ready")
     page.reload()
     ready(page)
     expect(page.locator("section.tile").first).to_contain_text("ready")
     page.get_by_role("button", name="github").click()
-    expect(page.get_by_label("GITHUB_TOKEN")).to_be_visible()
+    page.get_by_label("GITHUB_TOKEN").fill("ghp-of-this-test")
+    page.get_by_role("button", name="Store").click()
+    github = page.locator("section.tile", has_text="Issues, pull requests")
+    expect(github.get_by_label("GITHUB_TOKEN")).to_have_count(0)
+    github.get_by_role("button", name="Remove").click()
+    expect(github).to_have_count(1)
+    github.get_by_role("button", name="Yes, remove it with its secrets").click()
+    expect(github).to_have_count(0)
+    assert Credentials(find_places(os.environ), os.environ).names() == []
     assert Path(site.root, ".mcp.json").exists()

@@ -210,7 +210,9 @@ def test_the_assistant_deletes_many_only_after_a_second_question(site: Site, pag
     turn.get_by_role("button", name="Apply").click()
     page.get_by_role("button", name="Yes, I am sure").click()
     expect(page.locator(".task")).to_have_count(1)
-    turn.get_by_role("button", name="Undo").click()
+    expect(turn.locator("footer")).to_contain_text("Applied. Deleted 25 tasks.")
+    page.locator("#tasks .undo").click()
+    expect(turn.locator("footer")).to_have_text("Undone.")
     expect(page.locator(".task")).to_have_count(MANY + 1)
     assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
 
@@ -294,6 +296,17 @@ def test_a_question_is_answered_in_words_that_are_text(site: Site, page: Page) -
 
 
 @pytest.mark.promise("TASK-52")
+def test_where_nothing_can_be_done_there_is_nothing_to_decide(site: Site, page: Page) -> None:
+    wrong = proposed({"op": "delete", "id": "99"})
+    open_tasks(page, site, wrong, wrong, tasks=[PLANTS])
+    turn = ask(page, "delete task 99 from my list")
+    expect(turn.locator(".answer-words")).to_contain_text("There is no task 99")
+    expect(turn.locator(".operation input")).to_be_disabled()
+    expect(turn.locator("footer")).to_be_hidden()
+    expect(turn.locator(".waiting, [data-question]")).to_have_count(0)
+
+
+@pytest.mark.promise("TASK-52")
 def test_a_question_with_a_request_is_answered_in_two_sections(site: Site, page: Page) -> None:
     mixed = proposed({"op": "complete", "id": "1"}, answer="Only the plants.")
     open_tasks(page, site, mixed, summarised("Completes the plants."), tasks=[PLANTS])
@@ -302,6 +315,36 @@ def test_a_question_with_a_request_is_answered_in_two_sections(site: Site, page:
     expect(turn.locator(".answer-words")).to_contain_text("Only the plants.")
     expect(turn.locator(".answer-words")).to_contain_text("Completes the plants.")
     expect(turn.locator(".operation")).to_have_count(1)
+    expect(turn.locator(".card-head")).to_have_count(0)  # the second section has this heading already
+
+
+@pytest.mark.promise("TASK-17")
+def test_an_answer_comes_without_a_stream_too(site: Site, page: Page) -> None:
+    open_tasks(
+        page, site, proposed({"op": "complete", "id": "1"}), summarised("Completes it."), tasks=[PLANTS]
+    )
+    page.route("**/assistant/message/stream**", lambda route: route.fulfill(status=503))
+    turn = ask(page, "mark the plants as done")
+    expect(turn.locator(".answer-words")).to_have_text("Completes it.")
+    turn.get_by_role("button", name="Apply").click()
+    expect(turn.locator("footer")).to_contain_text("Applied. Completed 1 task.")
+
+
+@pytest.mark.promise("TASK-17")
+def test_an_answer_goes_on_where_the_server_is_killed_and_started_again(site: Site, page: Page) -> None:
+    done = proposed({"op": "complete", "id": "1"})
+    slow = {"when": "Output of check", "text": ["{"] + [" "] * 1_000, "chunk_delay_ms": 50}
+    open_tasks(page, site, done, slow, tasks=[PLANTS])
+    turn = ask(page, "mark the plants as done")
+    expect(turn.locator(".operation")).to_have_count(1)
+    expect(turn.get_by_role("button", name="Apply")).to_be_disabled()
+    site.kill()
+    expect(turn.locator(".working")).to_contain_text("Connection lost. Trying again, attempt 1.")
+    site.start(summarised("Completes it."), HANDRAIL_AUTO_ROUTE="on")
+    expect(turn.locator(".answer-words")).to_have_text("Completes it.")
+    expect(turn.locator(".operation")).to_have_count(1)
+    turn.get_by_role("button", name="Apply").click()
+    expect(turn.locator("footer")).to_contain_text("Applied. Completed 1 task.")
 
 
 @pytest.mark.promise("TASK-52")

@@ -15,7 +15,7 @@ SOURCE = (
 def test_no_quote_that_was_altered_by_a_word_passes() -> None:
     dice = random.Random(8)
     words = SOURCE.split()
-    for _ in range(600):
+    for _ in range(1_000):
         length = dice.randint(4, 12)
         start = dice.randrange(len(words) - length)
         quote = words[start : start + length]

@@ -1,11 +1,15 @@
 """Models through their provider's library: one request, our key, bytes read again, errors of ours."""
 
+import json
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.structs import replace
 
 from handrail.config.settings import ConnectionSettings
@@ -28,6 +32,7 @@ from handrail.models.reading.collector import collect_answer
 from handrail.models.wire.transport import Transport
 from handrail.protocol.errors import ConfigProblem, ModelProblem, RetryLater
 from tests.models.fake_server import FakeServer, Reply, Said
+from tests.models.sdk_formats import bedrock_bytes, google_bytes
 from tests.models.wires import CALL, KEY, SDK_FORMATS, WireFormat, model_at, request
 
 pytestmark = pytest.mark.anyio
@@ -146,6 +151,57 @@ async def test_vertex_asks_googles_library_at_its_own_address() -> None:
     assert build_connection("mine", everywhere).base_url == "https://aiplatform.googleapis.com"
     with pytest.raises(ConfigProblem, match="needs a region"):
         build_connection("mine", ConnectionSettings(provider="bedrock"))
+
+
+@pytest.mark.promise("PROV-5")
+async def test_bedrock_signs_with_the_login_of_the_cloud_where_there_is_no_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "swordfish-0123456789")
+    said = Said(text=("Signed in.",))
+    with FakeServer([Reply(bedrock_bytes(said))]) as server:
+        settings = ConnectionSettings(
+            provider="bedrock", region="eu-central-1", base_url=server.url, cloud_login=True
+        )
+        model = await connect("aws/m", environment={}, settings={"aws": settings})
+        assert (await collect_answer(model.stream(request()))).text == "Signed in."
+        await model.aclose()
+    signature = server.requests[-1].headers["authorization"]
+    assert signature.startswith("AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/")
+    assert "swordfish" not in str(server.requests)
+
+
+@pytest.mark.promise("PROV-5")
+async def test_vertex_gets_its_token_from_the_login_of_the_cloud(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    token = Reply(b'{"access_token": "tok-1", "expires_in": 3600}', framing="length")
+    with FakeServer([token]) as tokens, FakeServer([Reply(google_bytes(Said(text=("Hi.",))))]) as server:
+        key = generate_private_key(65537, 2048).private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        )
+        login = {
+            "type": "service_account",
+            "client_email": "robot@project.example",
+            "private_key": key.decode(),
+            "token_uri": f"{tokens.url}/v1/messages",
+        }
+        (tmp_path / "login.json").write_text(json.dumps(login))
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "login.json"))
+        settings = ConnectionSettings(
+            provider="vertex", region="europe-west4", project="p", base_url=server.url, cloud_login=True
+        )
+        model = await connect("g/m", environment={}, settings={"g": settings})
+        assert (await collect_answer(model.stream(request()))).text == "Hi."
+        await model.aclose()
+        offline = await connect("g/m", environment={}, settings={"g": settings})
+        tokens.stop()
+        with pytest.raises(RetryLater, match="was not asked"):
+            await collect_answer(offline.stream(request()))
+        await offline.aclose()
+    assert server.requests[-1].headers["authorization"] == "Bearer tok-1"
+    assert "/projects/p/locations/europe-west4/" in server.requests[-1].path
 
 
 @pytest.mark.promise("PROV-3")

@@ -32,6 +32,8 @@ class OAuthServer:
         self.codes: dict[str, dict[str, str]] = {}
         self.tokens: dict[str, float] = {}
         self.refresh: set[str] = set()
+        self.issued: set[str] = set()
+        """All access and refresh tokens."""
         self.refreshed = 0
         self.calls = 0
         self.last = ""
@@ -39,7 +41,8 @@ class OAuthServer:
 
     def token(self) -> dict[str, Any]:
         access, refresh = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
-        self.tokens[access] = time.time() + self.lifetime
+        self.tokens = {access: time.time() + self.lifetime}  # a new one ends the old one
+        self.issued |= {access, refresh}
         self.refresh.add(refresh)
         return {
             "access_token": access,

@@ -101,6 +101,10 @@ def misbehave() -> dict[str, Any]:
     match HOW:
         case "hangs":
             time.sleep(3_600)
+        case "stalls":
+            sys.stdout.write('{"jsonrpc": "2.0", "id":')
+            sys.stdout.flush()
+            time.sleep(3_600)
         case "floods":
             block = "x" * 1_000_000
             sys.stdout.write('{"jsonrpc": "2.0", "id": 1, "result": "')

@@ -2,15 +2,17 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import anyio
 import pytest
 
-from handrail.app.app import App, Options, open_app
-from handrail.app.extensions.sources import try_source
 from handrail.protocol.events import ToolFinished
 from tests.engine.conversation import call, conversation
 from tests.mcp.conformance import node_program
@@ -79,14 +81,36 @@ async def test_git(tmp_path: Path) -> None:
     assert "new.txt" in status.content
 
 
-@pytest.mark.parametrize("name", ["mcp_server_fetch", "mcp_server_time"])
-async def test_fetch_and_time_start_and_list_their_tools(tmp_path: Path, name: str) -> None:
-    own(os.environ, command=[sys.executable, "-m", name])
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a web server with the files of the folder."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
-    async def tried(app: App) -> list[str]:
-        found = await try_source(app, "plain")
-        assert found.ok, found.problem
-        return [tool.name for tool in found.tools]
 
-    async with open_app(Options(workspace=tmp_path)) as app:
-        assert {"mcp_server_fetch": "fetch", "mcp_server_time": "get_current_time"}[name] in await tried(app)
+@pytest.mark.promise("SOURCE-20")
+async def test_time(tmp_path: Path) -> None:
+    own(os.environ, command=[sys.executable, "-m", "mcp_server_time"], tools={"unasked": ["*"]})
+    arguments = {"source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "UTC"}
+    (converted,) = await used(tmp_path, {"tool": "convert_time", "arguments": arguments})
+    assert "03:00" in converted.content
+
+
+async def test_fetch_reaches_the_network_only_if_its_definition_says_so(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mcp_server_fetch", "--allow-private-ips"]
+    (tmp_path / "page.txt").write_text("A page of this test.")
+    with served(tmp_path) as address:
+        fetch = {"tool": "fetch", "arguments": {"url": f"{address}/page.txt", "raw": True}}
+        own(os.environ, command=words, tools={"unasked": ["*"]}, network=True)
+        (fetched,) = await used(tmp_path, fetch)
+        assert "A page of this test." in fetched.content
+        own(os.environ, command=words, tools={"unasked": ["*"]})
+        (closed,) = await used(tmp_path, fetch)
+    assert closed.status == "failed"

@@ -169,7 +169,7 @@ class Blame(Value):
 
 def trace_blame(app: "App", path: str, start: int, end: int) -> Blame:
     found = app.trace.blame(path)
-    shown = []
+    shown, secrets = [], app.model_pool.secrets()
     for each in found[start - 1 : min(end or len(found), start - 1 + MAX_LINES)]:
         author = each.author
         who = (
@@ -178,5 +178,5 @@ def trace_blame(app: "App", path: str, start: int, end: int) -> Blame:
             else ("", "", "", "", "")
         )
         how = (author.mutation_class, author.at) if author else ("", "")
-        shown.append(TracedLine(each.number, each.text.decode(errors="replace"), *who, *how))
+        shown.append(TracedLine(each.number, secrets.hide(each.text.decode(errors="replace")), *who, *how))
     return Blame(path, tuple(shown), len(found))

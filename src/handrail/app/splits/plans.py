@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import anyio
 from anyio.to_thread import run_sync
 from msgspec import DecodeError, ValidationError, convert
 from msgspec.json import decode
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from handrail.app.app import App
 
 BYTES_PER_TOKEN = 3.5
+HOLD_TRIES, HOLD_SECONDS = 10, 0.02
 MAX_TITLE, MAX_PROBLEMS, ANSWERS_LOOKED_AT = 70, 4, 200
 PATHS = re.compile(r"@?([\w./-]+\.\w{1,8})")
 
@@ -133,10 +135,10 @@ def keep_plan(app: "App", plan: SplitPlan, source: PlanSource = "file") -> str:
     return split.session.id
 
 
-def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
+async def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
     """Put an edited plan in place of one that was not started."""
     check_plan(plan)
-    split = held_split(app, session_id)
+    split = await held_split(app, session_id)
     try:
         if split.state.started:
             raise UsageProblem(
@@ -148,17 +150,26 @@ def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
         split.session.release()
 
 
-def held_split(app: "App", session_id: str) -> SplitSession:
+async def held_split(app: "App", session_id: str) -> SplitSession:
     """The split of the session, held by this process; raises UsageProblem where another one has it."""
     known_split(app, session_id)
     app.detach(session_id)
     session = Session(app.log, session_id).load()
-    if not session.try_hold():
+    if not await try_hold(session):
         raise UsageProblem(
             f"Another Handrail works on {session_id}. Wait for it, or stop it with `handrail splits pause"
             f" {session_id}`."
         )
     return open_split(session)
+
+
+async def try_hold(session: Session) -> bool:
+    """Whether this process holds the session now. Who only looks whether it is held has it for a moment."""
+    for _ in range(HOLD_TRIES):
+        if session.try_hold():
+            return True
+        await anyio.sleep(HOLD_SECONDS)
+    return False
 
 
 def known_split(app: "App", session_id: str) -> SplitSession:
@@ -182,7 +193,10 @@ def start_plan(app: "App", split: SplitSession) -> None:
     plan = plan_of(split.state)
     base: dict[str, str] = {}
     blobs: list[bytes] = []
-    for path in dict.fromkeys(path for each in plan.subtasks for path in (*each.files, *each.writes)):
+    named = dict.fromkeys(path for each in plan.subtasks for path in (*each.files, *each.writes))
+    trees = [path for each in plan.subtasks if each.needs == "tree" for path in each.writes]
+    inside = [path for path in file_sizes(app, ()) if any(_is_below(path, each) for each in trees)]
+    for path in (*named, *(path for path in inside if path not in named)):
         place = app.workspace.resolve(path)
         if not place.inside or place.secret or place.in_state or place.in_git:
             raise PathProblem(
@@ -198,6 +212,10 @@ def start_plan(app: "App", split: SplitSession) -> None:
     split.session.append(SplitStarted(base), blobs=blobs)
 
 
+def _is_below(path: str, folder: str) -> bool:
+    return folder.endswith("/") and path.startswith(folder)
+
+
 def file_sizes(app: "App", patterns: Sequence[str]) -> dict[str, int]:
     """Tokens of the text files that match, by path; of all where there is no pattern."""
     index = snapshot(app.workspace.root)
@@ -205,6 +223,7 @@ def file_sizes(app: "App", patterns: Sequence[str]) -> dict[str, int]:
         path: max(1, round(found.size / BYTES_PER_TOKEN))
         for path, found in sorted(index.files.items())
         if found.size <= MAX_FILE_BYTES
+        and (found.size or not patterns)  # in an empty file there is nothing to do
         and (not patterns or any(covers(each, path) for each in patterns))
         and _is_text(app, path)
     }

@@ -1,6 +1,7 @@
 """A split as interfaces show it: estimates, each subtask with what it waits for, conflicts, the end."""
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, get_args
 
 from handrail.engine.host.turn_factory import price
@@ -9,11 +10,12 @@ from handrail.engine.split.estimate import Estimate, Pace, estimates
 from handrail.engine.split.graph import needs_of
 from handrail.models.model import Model
 from handrail.protocol.errors import HandrailError
-from handrail.protocol.events import Recorded
+from handrail.protocol.events import Answered, Recorded, SideAnswered, SideAsked
 from handrail.protocol.subtask import ModelClass, SplitConflict, SplitPlan, SubtaskStatus
 from handrail.protocol.upcast import VERSION, load_event
 from handrail.protocol.values import Usage, Value
 from handrail.sessions.split_state import SplitState, split_state, waiting_on
+from handrail.storage.locks import is_held
 
 if TYPE_CHECKING:
     from handrail.app.app import App
@@ -23,6 +25,8 @@ __all__ = ["Estimate"]
 STATUSES = {"complete": 0, "failed": 1, "unverified": 5, "cancelled": 130}
 PAUSED = {"user": 3, "budget": 4, "failed": 1, "conflicts": 6}
 BYTES_PER_TOKEN = 3.5
+ANSWERS_LOOKED_AT, LEAST_MEASURED = 50, 500
+"""The last answers of a model, and the tokens in them below which its speed is only assumed."""
 LISTED_EVENTS = (
     *("split_planned", "split_started", "split_paused", "split_resumed", "split_ended"),
     *("subtask_done", "subtasks_reset", "subtasks_cancelled"),
@@ -121,7 +125,7 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
         files=state.ended.files if state.ended else (),
         tokens=state.tokens,
         usd=round(state.usd, 6) if state.usd_known else None,
-        held=session.held,
+        held=session.held or (state.status == "running" and is_held(session.log, session.stream)),
         exit_status=_exit_status(state),
     )
 
@@ -148,15 +152,38 @@ async def _paces(app: "App") -> dict[ModelClass, Pace]:
         fast = await app.model_pool.named(await app.model_pool.check(name)) if name else main
     except HandrailError:  # no model yet: it is told when the plan is started
         return {"main": Pace(), "fast": Pace()}
-    return {"main": _pace(app, main), "fast": _pace(app, fast)}
+    speeds = await app.query(_speeds)
+    return {"main": _pace(main, speeds), "fast": _pace(fast, speeds)}
 
 
-def _pace(app: "App", model: Model) -> Pace:
-    """What a model has done here so far."""
+def _speeds(app: "App") -> dict[str, float]:
+    """Tokens a second that models have written here lately, the wait for the first one included."""
+    models: dict[str, str] = {}
+    spent: dict[str, list[tuple[int, float]]] = {}
+    for _, data in app.log.of_types(("side_asked", "side_answered", "answered")):
+        match load_event(VERSION, data):
+            case SideAsked(request_id=request, model=model):
+                models[request] = model
+            case SideAnswered(request_id=request, usage=usage, seconds=seconds) if request in models:
+                spent.setdefault(models.pop(request), []).append((usage.output_tokens, seconds))
+            case Answered(model=model, usage=usage, seconds=seconds):
+                spent.setdefault(model, []).append((usage.output_tokens, seconds))
+    found = {}
+    for model, answers in spent.items():
+        tokens, seconds = map(sum, zip(*answers[-ANSWERS_LOOKED_AT:], strict=True))
+        if tokens >= LEAST_MEASURED and seconds:
+            found[model] = tokens / seconds
+    return found
+
+
+def _pace(model: Model, speeds: Mapping[str, float]) -> Pace:
+    """How fast the model was here, and what it costs."""
 
     def priced(usage: Usage) -> float | None:
         return price(model, usage)
 
+    if speed := speeds.get(model.name):
+        return Pace(0.0, speed, priced)
     return Pace(price=priced)
 
 

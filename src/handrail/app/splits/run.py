@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from handrail.app.splits.plans import held_split, known_split, start_plan
+from handrail.app.splits.plans import held_split, known_split, start_plan, try_hold
 from handrail.app.splits.report import SplitReport, report_of
 from handrail.changes.forms.document import Document
 from handrail.engine.durable.jobs import Job, JobResult, Perform
+from handrail.engine.host.event_stream import first_problem
 from handrail.engine.host.turn_factory import price
 from handrail.engine.requests.model_requests import FitToBudget, SideCall
 from handrail.engine.split.conductor import (
@@ -21,7 +22,7 @@ from handrail.engine.split.conductor import (
 )
 from handrail.engine.split.finish import finish
 from handrail.engine.split.subtask_work import RequestLimits, SubtaskModel
-from handrail.protocol.errors import UsageProblem
+from handrail.protocol.errors import HandrailError, UsageProblem
 from handrail.protocol.events import ApprovalAsked, Recorded, ToolFinished
 from handrail.protocol.subtask import SplitCommand
 from handrail.protocol.values import Role, to_json
@@ -50,7 +51,7 @@ async def run_split(
 
     `saw` gets each event. `word` asks the user what else needs approval; None: nobody can.
     """
-    split = held_split(app, session_id)
+    split = await held_split(app, session_id)
     session, state = split
     try:
         take_over_split(split, app.workspace)
@@ -67,11 +68,15 @@ async def run_split(
         if state.paused is None and state.ended is None:
             await _run(app, split, word, accept=command.action == "accept")
         return report_of(app, split)
+    except ExceptionGroup as group:
+        if isinstance(problem := first_problem(group), HandrailError):
+            raise problem from group
+        raise
     finally:
         session.release()
 
 
-def tell_split(app: "App", session_id: str, command: SplitCommand) -> SplitReport:
+async def tell_split(app: "App", session_id: str, command: SplitCommand) -> SplitReport:
     """Give a command to whichever process runs the split; where none does, it is taken at once.
 
     What has to run then is run by `run_split`.
@@ -79,7 +84,7 @@ def tell_split(app: "App", session_id: str, command: SplitCommand) -> SplitRepor
     known = known_split(app, session_id)
     _check(known, command)
     app.log.put(control_stream(session_id), to_json(command))
-    if known.session.try_hold():
+    if await try_hold(known.session):
         try:
             take_over_split(known, app.workspace)
             apply_commands(known)
@@ -149,6 +154,10 @@ def _perform(app: "App", conductor: Conductor) -> Perform:
     )
 
     async def perform(job: Job) -> JobResult:
-        return await by_model.perform(job)
+        if job.subtask.needs == "files":
+            return await by_model.perform(job)
+        from handrail.app.splits.tree import perform_in_tree
+
+        return await perform_in_tree(app, job, conductor.usd_left(job))
 
     return perform

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from handrail.app.splits.plans import known_split
+from handrail.app.splits.plans import known_split, try_hold
 from handrail.app.splits.report import SplitReport
 from handrail.app.splits.run import tell_split
 from handrail.engine.host.turn_factory import price
@@ -24,7 +24,7 @@ async def settle_conflict(
     if found is None:
         raise UsageProblem(f"There is no open conflict {conflict_id!r}. `handrail splits show` lists them.")
     if by == "model":
-        if not split.session.try_hold():
+        if not await try_hold(split.session):
             raise UsageProblem("Another Handrail works on this split. Wait for it.")
         try:
             model = (await app.model_pool.models(split.session))[0]
@@ -33,7 +33,7 @@ async def settle_conflict(
             split.session.release()
     elif by != "text":
         text = _side(found, by)
-    return tell_split(app, session_id, SplitCommand("settle", conflict_id=found.id, by=by, text=text))
+    return await tell_split(app, session_id, SplitCommand("settle", conflict_id=found.id, by=by, text=text))
 
 
 def _side(conflict: SplitConflict, by: Settlement) -> str | None:

@@ -1,6 +1,6 @@
 """Spans from events, by the names of OpenTelemetry's GenAI conventions.
 
-The ids of a span follow from the ids in its events, so that two processes that share a session agree on them.
+The id of a span follows from its events, so that two processes that share a session agree on it.
 """
 
 import hashlib

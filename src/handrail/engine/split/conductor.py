@@ -155,6 +155,15 @@ class Conductor:
     async def side(self, job: Job) -> SideCall:
         return await self._open_side(job, self._ledger.afford(job))
 
+    def usd_left(self, job: Job) -> float | None:
+        """What a subtask with requests of its own may cost at most; None: no limit."""
+        limits, state = self.plan.limits, self.state
+        opened = sum(each.most_usd for each in state.requests.values())
+        own = state.subtasks[job.subtask.id].usd
+        left = [limits.usd - state.usd - opened] if limits.usd is not None else []
+        left += [limits.subtask_usd - own] if limits.subtask_usd is not None else []
+        return max(0.0, min(left)) if left else None
+
     async def run(self) -> None:
         async with local_jobs(self._perform, self._wakeup.notify) as jobs:
             while True:
@@ -218,16 +227,15 @@ class Conductor:
         above = before(self._needs, subtask.id)
         results = [done for name in self._order if name in above and (done := self.state.subtasks[name].done)]
         blob = self.session.log.blob
-        base = {path: blob(self.state.base[path]) for path in subtask.files if path in self.state.base}
+        base = {path: blob(sha256) for path, sha256 in self.state.base.items() if _is_given(subtask, path)}
         merged = merge_results(
             {path: blob(sha256) for path, sha256 in self.state.base.items() if _is_touched(path, results)},
             results,
             blob,
             self.state.settled,
         ).files
-        contents = {
-            path: merged.get(path, base.get(path)) for path in (*subtask.files, *_new_files(subtask, merged))
-        }
+        paths = dict.fromkeys((*subtask.files, *base, *_new_files(subtask, merged)))
+        contents = {path: merged.get(path, base.get(path)) for path in paths}
         given = tuple(
             GivenFile(path, decode(data).text if data is not None else None, _sha256(data))
             for path, data in contents.items()
@@ -362,6 +370,12 @@ def apply_commands(split: SplitSession) -> None:
 
 def _is_touched(path: str, results: list[SubtaskDone]) -> bool:
     return any(file.path == path for done in results for file in done.files)
+
+
+def _is_given(subtask: Subtask, path: str) -> bool:
+    """Whether the subtask gets the file: all that it may write in a tree, else those that are named."""
+    named = path in subtask.files or path in subtask.writes
+    return named or (subtask.needs == "tree" and subtask.may_write(path))
 
 
 def _new_files(subtask: Subtask, merged: dict[str, bytes | None]) -> list[str]:

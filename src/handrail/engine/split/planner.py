@@ -10,7 +10,7 @@ from handrail.engine.requests.model_requests import SideCall
 from handrail.engine.split.graph import plan_problems
 from handrail.models.model import Request, UserTurn
 from handrail.models.reading.json_reader import parse_answer
-from handrail.protocol.errors import GiveUp
+from handrail.protocol.errors import UsageProblem
 from handrail.protocol.problems import problems_in
 from handrail.protocol.subtask import Granularity, Subtask
 from handrail.protocol.values import ChecklistItem, Value
@@ -114,7 +114,7 @@ def _slug(path: str) -> str:
 async def ask_for_plan(
     side: SideCall, task: str, sizes: Mapping[str, int], granularity: Granularity
 ) -> tuple[Subtask, ...]:
-    """A graph that the model proposes; raises GiveUp where it has none that is usable."""
+    """A graph that the model proposes; raises UsageProblem where it has none that can be run."""
     listed = "\n".join(f"{path} ({size} tokens)" for path, size in list(sizes.items())[:MAX_LISTED])
     question = f"The files:\n{listed}\n\nThe request: {task}\n\n{WORDS[granularity]}"
     refused = ""
@@ -134,7 +134,7 @@ async def ask_for_plan(
         if planned and not problems:
             return planned
         refused = "; ".join(problems[:6]) or attempt.answered.problem or "it has no subtask"
-    raise GiveUp(
+    raise UsageProblem(
         f"{side.model.name} proposed no plan that can be run: {refused}. Split it yourself: name files with"
         " --files, or write the plan to a file and start it with --plan."
     )

@@ -116,20 +116,28 @@ def _only_path(job: Job) -> str:
     return paths[0] if len(paths) == 1 and not paths[0].endswith("/") else ""
 
 
+def task_words(job: Job) -> str:
+    """The subtask without its files, for an agent that can read them."""
+    return "\n\n".join(_words(job))
+
+
 def _parts(job: Job) -> list[str]:
-    subtask = job.subtask
     shown = [
         f"### {file.path} [hash: {file.sha256[:HASH_DIGITS]}]\n{file.text}"
         if file.text is not None
         else f"### {file.path}: there is no such file yet"
         for file in job.files
     ]
+    return [*shown, *_words(job)]
+
+
+def _words(job: Job) -> list[str]:
+    subtask = job.subtask
     known = [
         "\n".join([f"- {given.subtask_id}: {given.summary}", *map(_export_words, given.exports)])
         for given in job.exports
     ]
-    parts = [*shown]
-    parts += ["Done before, by others:\n" + "\n".join(known)] if known else []
+    parts = ["Done before, by others:\n" + "\n".join(known)] if known else []
     parts += [f"The whole request, for your information: {job.task}"] if job.task else []
     parts.append(f"Your part ({subtask.id}): {subtask.instruction}")
     parts += ["Keep to this:\n" + "\n".join(f"- {each}" for each in subtask.constraints)] * bool(
@@ -185,9 +193,14 @@ def _json_answer(text: str) -> SubtaskAnswer:
 
 def _whole_file_answer(job: Job, text: str) -> SubtaskAnswer:
     code = text.partition("```")[0].rstrip()
+    path = _only_path(job)
+    given = next((file.text or "" for file in job.files if file.path == path), "")
+    first, _, rest = code.partition("\n")
+    if path in first and not given.startswith(first):  # the heading of ours, copied
+        code = rest.lstrip("\n")
     if not code:
         raise AnswerRefused("it has no code.")
-    return SubtaskAnswer((AnswerFile(_only_path(job), text=f"{code}\n"),), summary="")
+    return SubtaskAnswer((AnswerFile(path, text=f"{code}\n"),))
 
 
 def _new_text(file: AnswerFile, given: GivenFile | None) -> str | None:

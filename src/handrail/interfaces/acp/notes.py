@@ -13,6 +13,10 @@ TURN_ENDS = {
     "unverified": "Unverified",
     "escalated": "This needs you",
 }
+HOW_TO_STORE = (
+    "Store it in a terminal, with `handrail credentials set {}`. What you type here is kept in the session, "
+    "and the model sees it."
+)
 
 
 def note(event: events.Event) -> str:
@@ -32,7 +36,8 @@ def plain_text(event: events.Event) -> str:
             return "\n".join([event.decision.question, "", *options])
         case events.QuestionAsked():
             numbered = (f"{number}. {option}" for number, option in enumerate(event.options, 1))
-            return "\n".join([event.question, *(["", *numbered] if event.options else [])])
+            text = "\n".join([event.question, *(["", *numbered] if event.options else [])])
+            return f"{text}\n\n{HOW_TO_STORE.format(event.secret)}" if event.secret else text
         case _:
             return ""
 

@@ -308,8 +308,8 @@ class OpenSession:
             self._tasks.start_soon(terminals.show, event.call_id, call, opened)
 
     def _asked(self, event: events.QuestionAsked) -> None:
-        """A question with options is asked like a permission; the client's next prompt answers any other."""
-        if event.options:
+        """Ask one with options, or for a secret, like a permission; the next prompt answers any other."""
+        if event.options or event.secret:
             self._permissions.question(event)
             return
         self._questions[event.question_id] = event

@@ -14,11 +14,13 @@ from msgspec import Struct, field
 from pydantic import ValidationError
 
 from handrail.app.app import App
+from handrail.interfaces.acp.notes import plain_text
 from handrail.interfaces.acp.stdio import LAST_SENT, Stdio
 from handrail.interfaces.acp.tool_calls import Call, text_content
 from handrail.protocol import events
 from handrail.protocol.commands import AnswerApproval, AnswerQuestion
 from handrail.protocol.errors import HandrailError
+from handrail.protocol.values import DECLINED, STORED
 
 Decision = Literal["once", "always", "allow", "reject"]
 DECISIONS: dict[str, Decision] = {"once": "once", "always": "always", "allow": "allow", "reject": "reject"}
@@ -71,20 +73,24 @@ class Permissions:
         self._ask(asked.approval_id, about, options, answered)
 
     def question(self, asked: events.QuestionAsked) -> None:
-        """A question with options; one without is answered by the next message."""
+        """A question with options, or for a secret; any other is answered by the next message."""
+        answers = {str(number): option for number, option in enumerate(asked.options)}
+        names, otherwise, no_answer = answers, "None of these", "None of these options."
+        if asked.secret:
+            answers, names = {"0": STORED}, {"0": "I have stored it"}
+            otherwise, no_answer = "I do not give it", DECLINED
         options = [
-            schema.PermissionOption(option_id=str(number), name=option, kind="allow_once")
-            for number, option in enumerate(asked.options)
+            schema.PermissionOption(option_id=number, name=name, kind="allow_once")
+            for number, name in names.items()
         ]
-        options.append(schema.PermissionOption(option_id=NO_ANSWER, name="None of these", kind="reject_once"))
+        options.append(schema.PermissionOption(option_id=NO_ANSWER, name=otherwise, kind="reject_once"))
         about = schema.ToolCallUpdate(
             tool_call_id=asked.question_id, title=asked.question, kind="think", status="pending"
         )
-        about.content = text_content(asked.question)
+        about.content = text_content(plain_text(asked))
 
         async def answered(option: str) -> None:
-            known = {str(number): text for number, text in enumerate(asked.options)}
-            answer = known.get(option, "None of these options.")
+            answer = answers.get(option, no_answer)
             await self._app.send(self._session_id, AnswerQuestion(asked.question_id, answer))
 
         self._ask(asked.question_id, about, options, answered)

@@ -27,12 +27,14 @@ INIT_MESSAGE = "Write a first AGENTS.md for this repository, or add what is miss
 CONTINUE_MESSAGE, RETRY_MESSAGE = "Go on from where you stopped.", "Answer again, from the start."
 NOT_OFFERED = {
     "resume": "the editor has a list of sessions",
+    "split": "`handrail split` and the page show a plan and run it; an editor has no place for it",
     "sessions": "the editor has a list of sessions",
     "clear": "the editor starts new sessions",
     "fork": "the editor forks sessions, where it can",
     "archive": "`/status archived` does the same; the editor chooses what it shows",
     "quit": "the editor closes sessions",
     "next": "the next steps are in the answer, to be copied",
+    "tasks": "say what you want: messages about your task list are answered",
     "run": "commands of an answer are run in the editor's own terminal",
 }
 """{slash command of the terminal: why it is not offered here}"""

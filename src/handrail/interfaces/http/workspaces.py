@@ -15,6 +15,7 @@ from handrail.app.builds.check_run import CheckRun
 from handrail.interfaces.http.errors import ApiError
 from handrail.interfaces.http.event_feed import EventFeeds
 from handrail.protocol.errors import HandrailError
+from handrail.protocol.subtask import SplitCommand
 
 if TYPE_CHECKING:
     from handrail.app.builds.verify import VerifyOptions
@@ -36,6 +37,11 @@ class Hosting(Struct, eq=False):
     problem: HandrailError | None = None
 
 
+class RunningSplit(Struct, eq=False):
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+
+
 class OpenWorkspace:
     """One folder with its application, and the events of its sessions."""
 
@@ -49,6 +55,9 @@ class OpenWorkspace:
         self.feeds = EventFeeds(self.app, tasks)
         self.check_run: CheckRun | None = None
         """The verification that runs, or the last one."""
+        self.split_problems: dict[str, str] = {}
+        """Why a split stopped that has not ended, by its session."""
+        self._splits: dict[str, RunningSplit] = {}
         self.assistant = anyio.Lock()
         """Held while a message is sent to the assistant, so that the same request is sent once."""
 
@@ -71,7 +80,7 @@ class OpenWorkspace:
         if hosting is None or hosting.app is None:
             return True
         hosting.closing.set()
-        if hosting.app.busy() or self._checking():
+        if hosting.app.busy() or self._checking() or self._splits:
             return False
         await hosting.closed.wait()
         return True
@@ -81,6 +90,9 @@ class OpenWorkspace:
         if self.check_run:
             self.check_run.stop()
             await self.check_run.ended.wait()
+        for running in list(self._splits.values()):
+            running.scope.cancel()
+            await running.ended.wait()
         if hosting := self._hosting:
             hosting.open.cancel()
             await hosting.closed.wait()
@@ -94,6 +106,28 @@ class OpenWorkspace:
         self.check_run = CheckRun(options)
         self._tasks.start_soon(self._run_checks, app, self.check_run)
         return self.check_run
+
+    def start_split(self, app: App, session_id: str, command: SplitCommand) -> None:
+        """Run a split in the background. Raises ApiError while it runs here."""
+        if session_id in self._splits:
+            raise ApiError(409, "running", "This split runs already.", "Pause or cancel it first.")
+        running = self._splits[session_id] = RunningSplit()
+        self.split_problems.pop(session_id, None)
+        self._tasks.start_soon(self._run_split, app, session_id, command, running)
+
+    async def _run_split(
+        self, app: App, session_id: str, command: SplitCommand, running: RunningSplit
+    ) -> None:
+        from handrail.app.splits.run import run_split
+
+        try:
+            with running.scope:
+                await run_split(app, session_id, command)
+        except HandrailError as problem:
+            self.split_problems[session_id] = str(problem)
+        finally:
+            del self._splits[session_id]
+            running.ended.set()
 
     def _checking(self) -> bool:
         return self.check_run is not None and self.check_run.state == "running"
@@ -132,6 +166,8 @@ class OpenWorkspace:
         await app.until_idle()
         if self.check_run:
             await self.check_run.ended.wait()
+        for running in list(self._splits.values()):
+            await running.ended.wait()
 
 
 def workspace_names(roots: Sequence[Path]) -> dict[str, Path]:

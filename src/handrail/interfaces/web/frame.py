@@ -20,6 +20,7 @@ PLACES = (
     ("intents", "Intents"),
     ("builds", "Builds"),
     ("checks", "Checks"),
+    ("splits", "Splits"),
     ("agents", "Agents"),
     ("skills", "Skills"),
     ("sources", "Sources"),

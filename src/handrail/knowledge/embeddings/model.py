@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -78,14 +78,20 @@ def embedding_model(environ: Mapping[str, str]) -> EmbeddingModel:
 
 
 def _load(environ: Mapping[str, str]) -> Encoder:
+    folder = models_folder(environ)
+    changed = tuple((folder / file.name).stat().st_mtime_ns for file in FILES)
+    return _loaded(folder, changed)
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, _changed: tuple[int, ...]) -> Encoder:
+    """The model of these files, checked; once for all bases of a process."""
     from handrail.knowledge.embeddings.minilm import MiniLM
 
-    folder, paths = models_folder(environ), list[Path]()
-    for file in FILES:
-        path = folder / file.name
+    paths = [folder / file.name for file in FILES]
+    for file, path in zip(FILES, paths, strict=True):
         for _ in verify_file(file, path, folder):
             pass
-        paths.append(path)
     return MiniLM(*paths)
 
 

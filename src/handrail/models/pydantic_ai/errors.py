@@ -63,7 +63,9 @@ def map_sdk_error(error: Exception, exchange: Exchange, asked: RequestTarget, *,
         headers = {"retry-after": str(error.retry_after)} if error.retry_after else {}
         return to_model_problem(refusal, asked, headers, billed=exchange.clock.answering)
     if not exchange.clock.answering and not exchange.head:
-        if type(error).__module__.startswith("google.auth") or "Credentials" in type(error).__name__:
+        kind = type(error)
+        login = kind.__module__.startswith("google.auth") and kind.__name__ != "TransportError"
+        if login or "Credentials" in kind.__name__:
             return Authenticate(f"There is no login for {asked.connection}: {_first_line(str(error))}")
         if isinstance(error, (UserError, ModelAPIError, *UNREADABLE)):
             return FixRequest(f"{asked.connection} cannot be sent this request: {_first_line(str(error))}")

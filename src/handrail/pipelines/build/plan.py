@@ -196,7 +196,7 @@ def plan_is_sound(plan: Output, _outputs: Outputs) -> Verdict:
     if len(plan["objective"].strip()) < MIN_OBJECTIVE:
         problems.append(f"the objective needs at least {MIN_OBJECTIVE} characters")
     if not plan["steps"]:
-        problems.append("there is no step")
+        problems.append("there is no step: name the files that the task changes or creates")
     for number, step in enumerate(plan["steps"], 1):
         runs = step["kind"] == RUN
         if step["kind"] not in STEP_KINDS:

@@ -115,6 +115,12 @@ class KnowledgeStore:
         )
         return [Document(*row) for row in self._rows(f"{query} ORDER BY name, id", tier, tier, kind, kind)]
 
+    def document_numbers(self, *, tier: str, kind: str) -> list[int] | None:
+        """The numbers of the documents of a tier and kind; None if that is all of them."""
+        query = "SELECT number FROM documents WHERE (? = '' OR tier = ?) AND (? = '' OR kind = ?)"
+        found = [number for (number,) in self._rows(query, tier, tier, kind, kind)]
+        return None if len(found) == self._row("SELECT count(*) FROM documents")[0] else found
+
     def document(self, number: int) -> Document | None:
         return self._document("number = ?", number)
 

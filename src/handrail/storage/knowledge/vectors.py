@@ -44,12 +44,12 @@ class _Mapped(NamedTuple):
 class VectorFiles:
     """The files in one folder; they may not exist yet."""
 
-    def __init__(self, folder: Path, dimensions: int = DIMENSIONS) -> None:
+    def __init__(self, folder: Path) -> None:
         self._paths = [folder / name for name in NAMES]
         self._mapped: _Mapped | None = None
         self._file = 0
         """The inode of the mapped file."""
-        self.dimensions = dimensions
+        self.dimensions = DIMENSIONS
 
     @property
     def _row(self) -> int:
@@ -184,10 +184,13 @@ class VectorFiles:
             file = self._paths[0].stat().st_ino  # another process may have made all vectors again
             if self._mapped and file == self._file and len(self._mapped.rows) >= slots:
                 return self._mapped
+            # As plain arrays: a slice of a memmap is slower to make than to compare.
             found = _Mapped(
-                np.memmap(self._paths[0], self._row_type(), "r", shape=(self._length(0, self._row),)),
-                np.memmap(self._paths[1], np.uint64, "r"),
-                np.memmap(self._paths[2], np.uint32, "r", shape=(self._length(2, 4),)),
+                np.asarray(
+                    np.memmap(self._paths[0], self._row_type(), "r", shape=(self._length(0, self._row),))
+                ),
+                np.asarray(np.memmap(self._paths[1], np.uint64, "r")),
+                np.asarray(np.memmap(self._paths[2], np.uint32, "r", shape=(self._length(2, 4),))),
             )
         except (OSError, ValueError) as error:
             raise StorageProblem(f"The vectors cannot be read: {error}. {REBUILD}") from error

@@ -144,7 +144,7 @@ class Connection:
 
     async def list_tools(self, *, again: bool = False) -> dict[str, SourceTool]:
         """The tools of the source, as of a few seconds ago at most; `again`: as of now."""
-        async with self._lock:
+        async with self._alone():
             client, seconds = await self._client(), self.source.file.start_seconds
             if again or self._clock() - self._listed_at > FRESH_SECONDS:
                 with anyio.move_on_after(seconds) as scope:
@@ -157,7 +157,7 @@ class Connection:
 
     async def call(self, tool: str, arguments: Mapping[str, Any], progress: Progress, elicit: Elicit) -> Any:
         """The server's `CallToolResult`; raises SourceFailed. One call at a time."""
-        async with self._lock:
+        async with self._alone():
             client, attempt = await self._client(), self._attempt
             seconds, self._elicit = self.source.file.call_seconds, elicit
             if attempt and attempt.server:
@@ -172,6 +172,18 @@ class Connection:
                 self._elicit = None
             await self._check_health(client)
             raise self._failed(f"{tool} did not answer within {seconds:g} s", UNKNOWN_OUTCOME)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Wait for another session's call to end, as long as a call may take; raises SourceFailed."""
+        with anyio.move_on_after(self.source.file.call_seconds) as waiting:
+            await self._lock.acquire()
+        if waiting.cancelled_caught:
+            raise self._failed("it is busy with another call", "Nothing was sent. Try again later.")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     @contextmanager
     def waiting_for_user(self) -> Iterator[None]:

@@ -80,7 +80,11 @@ def _bounded(server: HttpServer) -> "httpx2.AsyncBaseTransport":
     class Bounded(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             request.headers["accept-encoding"] = "identity"
-            response = await super().handle_async_request(request)
+            try:
+                response = await super().handle_async_request(request)
+            except httpx2.ConnectError as error:
+                server.problem = f"{request.url.host} cannot be reached ({error})"
+                raise
             if response.headers.get("content-encoding", "identity") != "identity":
                 await response.aclose()
                 server.problem = "it sent a compressed answer, which it was asked not to"

@@ -123,7 +123,18 @@ def _provider(
     from pydantic import AnyUrl
 
     class Stored(OAuthClientProvider):
-        """Keeps with the tokens when they expire and where they are refreshed, which the library forgets."""
+        """Keeps with the tokens when they expire and where they are refreshed, which the library forgets.
+
+        They are read again before each request: another process may have refreshed them, and the old ones
+        are worth nothing then.
+        """
+
+        @property
+        def _initialized(self) -> bool:
+            return False
+
+        @_initialized.setter
+        def _initialized(self, value: bool) -> None: ...
 
         async def _initialize(self) -> None:
             await super()._initialize()

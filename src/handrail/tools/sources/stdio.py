@@ -26,7 +26,7 @@ MAX_TRAFFIC = 64_000_000
 MAX_NOISE = 1_000
 """Lines on its output that are no messages: some programs log there."""
 ERRORS_KEPT = 4_000
-LAST_ERRORS = 600
+ERRORS_SHOWN = 480
 END_SECONDS = 1.0
 """After its input was closed, a server may end by itself."""
 STOP_SECONDS = 1.0
@@ -58,9 +58,10 @@ class ServerProcess:
         self._received = 0
 
     def said(self) -> str:
-        """The last lines of its error output, on one line, without secrets."""
+        """The last part of its error output, on one line, without secrets; its beginning often says why."""
         text = strip_control_codes(self.launch.secrets.hide(self._errors.tail(ERRORS_KEPT)))
-        return " ".join(text.split())[-LAST_ERRORS:]
+        text, half = " ".join(text.split()), ERRORS_SHOWN // 2
+        return text if len(text) <= ERRORS_SHOWN else f"{text[:half]} … {text[-half:]}"
 
     def why_ended(self) -> str:
         """Why the transport ended, with what it printed last; empty while it runs."""

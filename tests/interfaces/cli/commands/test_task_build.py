@@ -37,5 +37,10 @@ def test_a_task_whose_build_does_not_pass_its_checks_stays_open(project: Path, t
     model = script(tmp_path, *builds.script([useless]))
     done = run("tasks", "build", "1", "--model", model, cwd=project)
     assert done.returncode != 0
+    assert "Task 1 stays open." in done.stderr
     assert (project / "calc.py").read_text() == WRONG
     assert TASK in run("tasks", cwd=project).stdout
+    run("tasks", "done", "1", cwd=project)
+    refused = run("tasks", "build", "1", "--model", model, cwd=project)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Task 1 is done already." in refused.stderr

@@ -101,6 +101,15 @@ def test_a_wrong_request_changes_nothing_and_says_what_to_do(tmp_path: Path) -> 
     assert "○ Milk\n" not in tasks(tmp_path)
 
 
+@pytest.mark.promise("TASK-2")
+def test_a_time_zone_that_does_not_exist_is_said_and_what_to_do(tmp_path: Path) -> None:
+    tasks(tmp_path, "add", "Milk")
+    assert run("config", "set", "tasks.time_zone", "Mars/Olympus", cwd=tmp_path).returncode == 0
+    assert "There is no time zone 'Mars/Olympus'. Set another one:" in tasks(tmp_path, status=2)
+    assert run("config", "set", "tasks.time_zone", "Europe/Berlin", cwd=tmp_path).returncode == 0
+    assert "Milk" in tasks(tmp_path)
+
+
 @pytest.mark.promise("TASK-8")
 def test_many_are_deleted_only_after_a_second_word(tmp_path: Path) -> None:
     with task_list(workspace_folder(find_places(os.environ), tmp_path)) as kept:

@@ -35,6 +35,26 @@ def test_agents_shows_what_the_shell_command_shows(tmp_path: Path) -> None:
         assert talk.end() == 0
 
 
+@pytest.mark.promise("TASK-22")
+def test_tasks_shows_the_list_and_undoes_its_last_change(tmp_path: Path) -> None:
+    with terminal("--model", script(tmp_path, {"text": "Hello."}), cwd=tmp_path) as talk:
+        talk.expect("mode ask")
+        talk.type("/tasks" + ENTER)
+        talk.expect("Nothing to do. Say what you want to do")
+        run("tasks", "add", "Call the dentist", "--on", "today", cwd=tmp_path)
+        talk.type("/tasks week" + ENTER)
+        talk.expect("today")
+        talk.expect("1 ○ Call the dentist")
+        talk.type("/tasks yacht" + ENTER)
+        talk.expect("No task has these words.")
+        talk.type("/tasks undo" + ENTER)
+        talk.expect("Removed 1 Call the dentist")
+        talk.type("/tasks undo" + ENTER)
+        talk.expect("There is no change of the task list to undo.")
+        talk.type(CTRL_D)
+        assert talk.end() == 0
+
+
 @pytest.mark.promise("TERM-63")
 def test_init_shows_the_diff_and_asks(tmp_path: Path) -> None:
     shop = tmp_path / "shop"

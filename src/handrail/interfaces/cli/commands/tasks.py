@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from handrail.app.tasks import TaskList
 
 Result = TypeVar("Result")
-MAX_SHOWN, MAX_DIGITS = 10, 20
+MAX_DIGITS = 20
 PRIORITIES = ("low", "medium", "high", "none")
 EMPTY = 'No tasks. Add one: handrail tasks add "Call the dentist" --on fri --at 9:30'
 VERBS = {
@@ -342,14 +342,8 @@ def undo(given: dict[str, Any], as_json: bool) -> None:
         if as_json:
             print_json({"change_id": undone.change_id, "changes": [to_dict(each) for each in undone.changes]})
             return
-        for change in undone.changes[:MAX_SHOWN]:
-            if change.after is None:
-                print_text(f"Removed {change.id} {change.before.title if change.before else ''}".rstrip())
-            else:
-                verb = "Back:" if change.before is None else "As before:"
-                print_text(f"{verb} {task_lines.task_text(change.after, tasks.clock.today)}")
-        if (more := len(undone.changes) - MAX_SHOWN) > 0:
-            print_text(f"and {count_of(more, 'task')} more")
+        for text in task_lines.undone_lines(undone, tasks.clock.today):
+            print_text(text)
 
     with_tasks(given, run)
 
@@ -404,4 +398,6 @@ def build(given: dict[str, Any], words: tuple[str, ...], model: str | None) -> i
     if status == 0:
         lines = with_tasks(given, lambda tasks, _: list(report_lines(complete_built(tasks, task.id), tasks)))
         print_text("\n".join(lines))
+    else:
+        print_text(f"Task {task.id} stays open.", file=sys.stderr)
     return status

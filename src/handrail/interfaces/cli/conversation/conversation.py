@@ -4,8 +4,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import anyio
 from msgspec.structs import replace
@@ -21,7 +20,6 @@ from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.conversation import questions, slash
 from handrail.interfaces.cli.conversation.input_line import Prompt
 from handrail.interfaces.cli.conversation.message_input import MessageCompleter, PastedImages
-from handrail.interfaces.cli.conversation.slash_verify import RunningChecks
 from handrail.interfaces.cli.conversation.welcome import GitStatus, welcome
 from handrail.interfaces.cli.render.events import next_step_lines, suggested_commands_note
 from handrail.interfaces.cli.render.screen import Screen
@@ -32,9 +30,6 @@ from handrail.protocol import events
 from handrail.protocol.commands import Cancel, Command, SendMessage
 from handrail.protocol.errors import HandrailError
 from handrail.protocol.values import NextStep
-
-if TYPE_CHECKING:
-    from handrail.app.builds.verify import VerifyOptions
 
 
 class MessageQueue:
@@ -77,6 +72,16 @@ TWICE_SECONDS = 2.0
 GIT_SECONDS = 10.0
 
 
+class Beside(Protocol):
+    """What runs beside the conversation, with lines that show how far it is."""
+
+    def rows(self, width: int) -> list[Line]: ...
+
+    def stop(self) -> None: ...
+
+    async def run(self, talk: "Conversation") -> None: ...
+
+
 class Conversation:
     def __init__(self, app: App) -> None:
         self.app = app
@@ -95,7 +100,7 @@ class Conversation:
         self._actions, self._to_do = anyio.create_memory_object_stream[Action](100)
         self._following: anyio.CancelScope | None = None
         self._queued = MessageQueue()
-        self.checking: RunningChecks | None = None
+        self.beside: Beside | None = None
         self._reset()
 
     def _meanings(self) -> dict[str, str]:
@@ -196,18 +201,18 @@ class Conversation:
         self._choice = choice
         self._prompt.refresh()
 
-    def check(self, options: "VerifyOptions") -> None:
-        """Run the project's checks, while the user can go on typing."""
+    def run_beside(self, work: "Beside") -> None:
+        """Run checks or a split, while the user can go on typing."""
 
-        async def run(checks: RunningChecks) -> None:
+        async def run() -> None:
             try:
-                await checks.run(self, options)
+                await work.run(self)
             finally:
-                self.checking = None
+                self.beside = None
                 self._prompt.refresh()
 
-        self.checking = RunningChecks()
-        self._tasks.start_soon(self._guarded, partial(run, self.checking))
+        self.beside = work
+        self._tasks.start_soon(self._guarded, run)
 
     def leave(self) -> None:
         self._prompt.leave()
@@ -257,8 +262,8 @@ class Conversation:
             self._asked.rejecting = ""
         elif self._choice:
             self._chosen(self._choice, "n")
-        elif self.checking and not self._activity.running:
-            self.checking.stop()
+        elif self.beside and not self._activity.running:
+            self.beside.stop()
         elif self._activity.running:
             if self._asked.deciding.pressed:
                 self._prompt.buffer.reset()
@@ -341,7 +346,7 @@ class Conversation:
 
     def busy(self) -> bool:
         """Whether there is something that Ctrl-C stops."""
-        return self._activity.running or bool(self._asked.rejecting or self._choice or self.checking)
+        return self._activity.running or bool(self._asked.rejecting or self._choice or self.beside)
 
     def label(self) -> str:
         return self._choice.label if self._choice and not self._asked.rejecting else self._asked.label()
@@ -355,7 +360,7 @@ class Conversation:
             rows = rows + deciding.lines(time.monotonic(), width, self._prompt.buffer.text)
         elif not deciding.waiting and (status := self._activity.lines(time.time(), width)):
             rows = rows + ([()] if rows or self._screen.after_user else []) + status
-        rows = rows + (self.checking.rows(width) if self.checking else [])
+        rows = rows + (self.beside.rows(width) if self.beside else [])
         for text in self._queued.texts:
             rows = rows + note("queued", fit(text, width - 12), width)
         rows = rows + self._activity.behind(width)
@@ -448,7 +453,7 @@ class Conversation:
         """Redraw clocks, and say when another process holds the session or has left it to this one."""
         while True:
             await anyio.sleep(TICK_SECONDS)
-            if self._activity.word or self._hint or self.checking or self._asked.numbers:
+            if self._activity.word or self._hint or self.beside or self._asked.numbers:
                 self._prompt.refresh()
             holds = self.app.is_holder(self.session_id) if self.session_id else self._holds
             if self._holds is None and holds is False:

@@ -14,6 +14,7 @@ from handrail.interfaces.cli.conversation import (
     slash_plan,
     slash_project,
     slash_sessions,
+    slash_split,
     slash_verify,
 )
 from handrail.interfaces.cli.conversation.slash_changes import require_idle_session, require_session_id
@@ -329,11 +330,13 @@ COMMANDS = {
     "rewind": SlashCommand("N|turn N", "go back to before it: files, conversation", slash_changes.rewind),
     "redo": SlashCommand("", "undo the last /undo or /rewind", slash_changes.redo),
     "build": SlashCommand("TASK", "do it in a copy; kept only if the checks agree", slash_verify.build),
+    "split": SlashCommand("TASK", "do it in parallel subtasks, merged and applied as one", slash_split.split),
     "verify": SlashCommand("[NAME|changed]", "run the project's own checks", slash_verify.verify),
     "intent": SlashCommand("[ID|none]", "the intent that changes belong to", intent),
     "run": SlashCommand("[N|N-M|all]", "list or run the commands of the last answer", run_suggested),
     "next": SlashCommand("[N]", "take the first next step that was offered, or number N", send_next_step),
     "todos": SlashCommand("[done ID]", "the todos of this session", show_todos),
+    "tasks": SlashCommand("[week|undo|TEXT]", "your task list, or what has the text", slash_project.tasks),
     "continue": SlashCommand("", "accept what was recovered of a cut answer, and go on", continue_turn),
     "retry": SlashCommand("", "repeat the last request; the model forgets its answer", retry),
     "init": SlashCommand("", "write a first AGENTS.md, or add what is missing in it", slash_project.init),

@@ -1,13 +1,15 @@
-"""The slash commands for the project: /init, /agents, /skills and /sources."""
+"""The slash commands for the project: /init, /agents, /skills, /sources and /tasks."""
 
 import time
 from typing import TYPE_CHECKING
 
 from handrail.app.extensions.agents import RUN_PREFIX, Agents, find_runs
 from handrail.app.extensions.sources import ready_names, source_rows, try_source
+from handrail.app.tasks import agenda, dated, week
 from handrail.config.skills import SkillFolders
 from handrail.interfaces.cli.commands.extensions.skills import NO_SKILL, skill_details, skill_row
 from handrail.interfaces.cli.commands.extensions.sources import NO_SOURCE, source_lines, trial_lines
+from handrail.interfaces.cli.render import task_lines
 from handrail.interfaces.cli.render.agent_lines import agent_details, list_row, run_details, run_rows
 from handrail.interfaces.cli.render.styles import INDENT, line, wrap
 from handrail.protocol.commands import SendMessage
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 INIT_MESSAGE = "Write a first AGENTS.md for this repository, or add what is missing in it."
 MAX_RUNS = 10
+NO_TASK = "Nothing to do. Say what you want to do, such as: remind me to call the dentist on friday at 9:30"
+NO_TASK_FOUND = "No task has these words."
 
 
 async def init(talk: "Conversation", argument: str) -> None:
@@ -57,6 +61,23 @@ async def sources(talk: "Conversation", argument: str) -> None:
     empty = NO_SOURCE.format(names=", ".join(ready_names()))
     texts = rows or [empty]
     talk.say([row for text in texts for row in wrap(line(f"{INDENT}{text}"), talk.width, INDENT * 3)])
+
+
+async def tasks(talk: "Conversation", argument: str) -> None:
+    kept, words = talk.app.tasks, argument.strip()
+    today = kept.clock.today
+    match words:
+        case "":
+            groups = [group for group in agenda(kept.all(), today) if group.heading != "Done"]
+            rows = list(task_lines.agenda_lines(groups, today, talk.width))
+        case "week":
+            rows = list(task_lines.week_lines(week(kept.all(), today), today, talk.width))
+        case "undo":
+            rows = [line(f"{INDENT}{text}") for text in task_lines.undone_lines(kept.undo(), today)]
+        case _:
+            found = [dated(task, today) for task in kept.search(words)]
+            rows = list(task_lines.found_lines(found, today, talk.width))
+    talk.say(rows or [line(f"{INDENT}{NO_TASK_FOUND if words else NO_TASK}")])
 
 
 def run_lines(talk: "Conversation", name: str) -> list[str]:

@@ -20,7 +20,8 @@ CHANGED = "changed"
 class RunningChecks:
     """Checks that run while the user can type; Ctrl-C stops them."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: "VerifyOptions") -> None:
+        self._options = options
         self._scope = anyio.CancelScope()
         self._progress = CheckProgress()
 
@@ -30,9 +31,9 @@ class RunningChecks:
     def stop(self) -> None:
         self._scope.cancel()
 
-    async def run(self, talk: "Conversation", options: "VerifyOptions") -> None:
+    async def run(self, talk: "Conversation") -> None:
         with self._scope:
-            verdict = await talk.app.checks.verify(options, self._progress)
+            verdict = await talk.app.checks.verify(self._options, self._progress)
             talk.say([*self._progress.rows(talk.width), *verdict_lines(verdict, talk.width)])
         if self._scope.cancelled_caught:
             talk.tell("verify", "stopped; nothing is known about the files.")
@@ -41,11 +42,12 @@ class RunningChecks:
 async def verify(talk: "Conversation", argument: str) -> None:
     from handrail.app.builds.verify import VerifyOptions
 
-    if talk.checking:
-        raise UsageProblem("The checks are running already. Ctrl-C stops them.")
+    if talk.beside:
+        raise UsageProblem("Checks or a split are running already. Ctrl-C stops them.")
     words = argument.split()
     only = tuple(word for word in words if word != CHANGED)
-    talk.check(VerifyOptions(changed=CHANGED in words, only=only, session_id=talk.session_id))
+    options = VerifyOptions(changed=CHANGED in words, only=only, session_id=talk.session_id)
+    talk.run_beside(RunningChecks(options))
 
 
 async def build(talk: "Conversation", argument: str) -> None:

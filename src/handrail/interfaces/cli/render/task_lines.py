@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from handrail.interfaces.cli.render.styles import Line, Piece, columns, fit, line, one_line
+from handrail.interfaces.cli.render.styles import Line, Piece, columns, count_of, fit, line, one_line
 from handrail.protocol.task import Recurrence, Task
 
 if TYPE_CHECKING:
-    from handrail.app.tasks import Agenda, DatedTask
+    from handrail.app.tasks import Agenda, DatedTask, Undone
 
 OPEN, DONE, REPEATS = "○", "✓", "↻"
-MIN_TITLE, GAPS = 20, 7
+MIN_TITLE, GAPS, MAX_SHOWN = 20, 7, 10
 
 
 def day_text(day: date, today: date) -> str:
@@ -103,6 +103,18 @@ def task_text(task: Task, today: date) -> str:
     if task.repeats:
         parts.append(f"{repeat_text(task.recurrence)} until {task.recurrence.until}")
     return ", ".join(parts)
+
+
+def undone_lines(undone: "Undone", today: date) -> Iterator[str]:
+    """What an undo has given back or taken away."""
+    for change in undone.changes[:MAX_SHOWN]:
+        if change.after is None:
+            yield f"Removed {change.id} {one_line(change.before.title) if change.before else ''}".rstrip()
+        else:
+            verb = "Back:" if change.before is None else "As before:"
+            yield f"{verb} {task_text(change.after, today)}"
+    if (more := len(undone.changes) - MAX_SHOWN) > 0:
+        yield f"and {count_of(more, 'task')} more"
 
 
 def task_details(task: Task, next_day: date | None, today: date) -> Iterator[Line]:

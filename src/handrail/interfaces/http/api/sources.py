@@ -59,8 +59,9 @@ async def set_secret(call: Call, body: SourceSecret) -> SourceList:
 
 
 async def remove_one(call: Call) -> SourceList:
-    """Remove a source of the user's, with its secrets."""
+    """Remove a source of the user's, with its secrets, and end it."""
     remove_source(call.app, call.names["source"])
+    await call.app.sources.forget(call.names["source"])
     return await list_sources(call)
 
 

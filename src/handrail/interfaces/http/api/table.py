@@ -16,6 +16,7 @@ from handrail.interfaces.http.api.own_commands import OWN_COMMAND_ENDPOINTS
 from handrail.interfaces.http.api.sessions import SESSION_ENDPOINTS
 from handrail.interfaces.http.api.settings import SETTING_ENDPOINTS
 from handrail.interfaces.http.api.sources import SOURCE_ENDPOINTS
+from handrail.interfaces.http.api.splits import SPLIT_ENDPOINTS
 from handrail.interfaces.http.api.tasks import TASK_ENDPOINTS
 from handrail.interfaces.http.api.workspace import WORKSPACE_ENDPOINTS
 from handrail.interfaces.http.endpoint import Endpoint
@@ -48,6 +49,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *CONVERSATION_ENDPOINTS,
     *CHANGE_ENDPOINTS,
     *CHECK_ENDPOINTS,
+    *SPLIT_ENDPOINTS,
     *INTENT_ENDPOINTS,
     *AUDIT_ENDPOINTS,
     *AGENT_ENDPOINTS,

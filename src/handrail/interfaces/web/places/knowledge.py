@@ -63,11 +63,9 @@ async def knowledge_page(call: PageCall) -> Response:
         from handrail.app.extensions.knowledge import opened_base
 
         with opened_base(call.workspace.root, asked.where, call.workspace.environ) as base:
-            status = base.status()
-            if not status.documents:
-                return _empty()
             found = _found(base, asked) if asked.query else _documents(base, asked)
-            return join(_form(asked, bases, status), _status(status), found)
+            status = base.status()  # also says what was wrong with the search
+            return join(_form(asked, bases, status), _status(status), found) if status.documents else _empty()
 
     head = h("p", LEAD, class_="lead")
     content = await call.app.query(look) if bases else _empty()
@@ -151,12 +149,12 @@ def _found(base: "KnowledgeBase", asked: _Asked) -> Html:
 
 def _hit(hit: "Hit", asked: _Asked) -> Html:
     ranks = {"words": hit.by_words, "meaning": hit.by_meaning}
-    why = " · ".join(f"{name} {rank}" for name, rank in ranks.items() if rank)
+    why = ", ".join(f"{rank} by {name}" for name, rank in ranks.items() if rank)
     link = asked.link(hit.document.id, hit.paragraph.id.rpartition(":")[2])
     return h(
         "section",
         h("h3", h("a", one_line(hit.place), href=link)),
-        h("p", f"{one_line(hit.document.tier)} · found by {why}", class_="soft"),
+        h("p", f"{one_line(hit.document.tier)} · rank {why}", class_="soft"),
         _text(hit.paragraph.text, asked.query),
         class_="tile hit",
     )

@@ -35,7 +35,7 @@ async def skills_page(call: PageCall) -> Response:
             with suppress(ConfigProblem):  # the description says what is wrong
                 parts = _files(skills.load(found), asks=state in UNTRUSTED)
             tiles.append(h("section", head, where, h("p", one_line(description)), *parts, class_="tile"))
-        return h("div", *tiles) if tiles else _empty()
+        return h("div", *tiles, class_="tiles") if tiles else _empty()
 
     head = h("p", LEAD, class_="lead")
     return HTMLResponse(place(call.view("Skills", "skills"), head, await call.app.query(look), narrow=True))

@@ -15,6 +15,7 @@ LEAD = (
     "is decided and asked about like a command."
 )
 STATES = {"on": "ok", "off": "off", "hidden": "off", "untrusted": "wait", "changed": "wait", "wrong": "bad"}
+HEALTH_WORDS = {"stopped": "not running"}
 HEALTH = {"ready": "ok", "starting": "wait", "failed": "bad", "stopped": "off"}
 
 
@@ -24,7 +25,7 @@ async def sources_page(call: PageCall) -> Response:
         tiles = [_tile(row) for row in rows]
         names = {row.name for row in rows}
         ready = [name for name in ready_names() if name not in names]
-        return h("div", *tiles, _ready(ready) if ready else None)
+        return h("div", *tiles, _ready(ready) if ready else None, class_="tiles")
 
     head = h("p", LEAD, class_="lead")
     return HTMLResponse(place(call.view("Sources", "sources"), head, await call.app.query(look), narrow=True))
@@ -32,9 +33,10 @@ async def sources_page(call: PageCall) -> Response:
 
 def _tile(row: SourceRow) -> Html:
     head = h("h2", dot(STATES.get(row.state, "bad"), row.state), one_line(row.name))
-    where = " · ".join(filter(None, [row.state, row.where, row.kind]))
-    health = h("span", dot(HEALTH.get(row.health, "off"), row.health), row.health, class_="soft")
-    lines: list[Html] = [h("p", where, " · ", health, class_="soft")]
+    where = " · ".join(filter(None, [row.state, row.where, row.kind, "signed in" if row.signed_in else ""]))
+    health = HEALTH_WORDS.get(row.health, row.health)
+    sign = dot(HEALTH.get(row.health, "off"), health)
+    lines: list[Html] = [h("p", where, " · ", h("span", sign, " ", health, class_="health"), class_="soft")]
     if row.description:
         lines.append(h("p", one_line(row.description)))
     if row.address:
@@ -53,19 +55,20 @@ def _tile(row: SourceRow) -> Html:
         )
         lines.append(h("div", sure, class_="buttons"))
     elif row.state in ("on", "off"):
-        lines.append(h("div", button("Test connection", "test-source", id=row.name), class_="buttons"))
+        tries = button("Test connection", "test-source", id=row.name)
+        removes = button("Remove", "remove-source", id=row.name) if row.where == "yours" else None
+        lines.append(h("div", tries, removes, class_="buttons"))
         lines.append(h("div", class_="trial", role="status"))
     return h("section", head, *lines, class_="tile")
 
 
 def _secret_form(source: str, variable: str) -> Html:
     field = h("input", type="password", name="value", required=True, autocomplete="off", aria_label=variable)
-    label = h("label", f"{variable} ", field)
     return h(
         "form",
-        label,
+        h("label", h("code", variable), " ", field),
         h("button", "Store", type="submit"),
-        class_="setting",
+        class_="inline",
         data_act="source-secret",
         data_id=source,
         data_variable=variable,

@@ -2,6 +2,7 @@
 
 import { api, base, command, fill, guarded, json, make, part, request, session, toast } from "./api.js";
 import * as checks from "./checks.js";
+import * as splits from "./splits.js";
 import { attachFiles, fillComposer, focusMessage, mention } from "./composer.js";
 import { confirmed, openDialog, rewindDialog } from "./dialogs.js";
 import { refresh, refreshSessions, showTab, state, tick, toEnd } from "./feed.js";
@@ -122,6 +123,7 @@ const clicks = {
   },
   import: () => document.getElementById("import").click(),
   ...checks.clicks,
+  ...splits.clicks,
   ...settings.clicks,
   ...tasks.clicks,
   ...assistant.clicks,
@@ -161,6 +163,7 @@ const submits = {
     if (secret) await request("POST", `/sessions/${session}/questions/${form.dataset.id}/secret`, { value: secret });
   },
   ...settings.submits,
+  ...splits.submits,
   ...tasks.submits,
   ...assistant.submits,
 };

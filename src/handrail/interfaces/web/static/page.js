@@ -6,6 +6,7 @@ import * as checks from "./checks.js";
 import * as composer from "./composer.js";
 import * as feed from "./feed.js";
 import * as keys from "./keys.js";
+import * as splits from "./splits.js";
 import * as summary from "./summary.js";
 import * as assistant from "./task_assistant.js";
 import * as tasks from "./tasks.js";
@@ -15,6 +16,7 @@ const SESSIONS_MS = 4000;
 actions.start();
 keys.start();
 checks.start();
+splits.start();
 tasks.start();
 assistant.start();
 if (document.getElementById("composer")) {

@@ -66,9 +66,19 @@ export const clicks = {
         make("li", {}, make("code", {}, tool.name), ` ${tool.allowed ? "" : "(denied) "}${tool.description}`),
       );
       target.replaceChildren(make("p", {}, words), make("ul", {}, ...tools));
+      button.closest("section").querySelector(".health").textContent = found.ok ? "ready" : "failed";
     } finally {
       button.disabled = false;
     }
+  },
+  async "remove-source"(button) {
+    const words = "Yes, remove it with its secrets";
+    if (button.textContent !== words) {
+      button.textContent = words;
+      return;
+    }
+    await request("DELETE", `/sources/${button.dataset.id}`);
+    location.reload();
   },
   async "trust-command"(button) {
     await request("POST", "/trust", { commands: { [button.dataset.id]: button.dataset.hash } });

@@ -5,6 +5,7 @@ import { exportSession, forkSession, renameSession } from "./actions.js";
 import { findDialog, helpDialog, rewindDialog } from "./dialogs.js";
 import { showTab } from "./feed.js";
 import { approvePlan, editPlan, followPlan } from "./plan.js";
+import * as splits from "./splits.js";
 
 const go = (path) => location.assign(`${base}/${path}`);
 
@@ -76,6 +77,11 @@ export const SLASH = {
     takes: "TASK",
     help: "do it in a copy; kept only if the checks agree",
     run: (text) => say(required(text, "/build TASK"), "build"),
+  },
+  split: {
+    takes: "TASK",
+    help: "do it in parallel subtasks, merged and applied as one",
+    run: (text) => splits.plan(required(text, "/split TASK"), []),
   },
   verify: { takes: "[NAME|changed]", help: "run the project's own checks", run: verify },
   init: {

@@ -170,7 +170,7 @@ class Turn {
     const parts = words.split(/^\*\*([^*\n]+)\*\*$/m); // every second one is a heading
     this.words.replaceChildren(
       ...parts.map((each, at) =>
-        at % 2 ? make("strong", { class: "heading" }, each) : make("span", {}, ...bold(each.trim())),
+        at % 2 ? make("strong", { class: "heading" }, each) : make("span", {}, ...bold(each.trim().replace(/^- /gm, "• "))),
       ),
     );
     if (parts.length > 1) this.proposal?.withoutTitle();
@@ -254,6 +254,7 @@ class Proposal {
     const attributes = { class: "card proposal waiting", "data-card": true };
     this.element = make("section", attributes, this.head, this.list, this.foot);
     this.settled = false;
+    this.closed = false;
     this.list.addEventListener("change", () => this.count());
     this.replace(results);
   }
@@ -288,6 +289,10 @@ class Proposal {
   count() {
     const [all, chosen] = [this.results.filter((each) => each.valid).length, this.chosen().length];
     const words = chosen === all ? (all === 1 ? "Apply" : `Apply all ${all}`) : `Apply ${chosen} of ${all}`;
+    const open = all > 0 && !this.closed;
+    this.foot.hidden = !all; // there is nothing to decide
+    this.foot.toggleAttribute("data-question", open);
+    this.element.classList.toggle("waiting", open);
     this.apply.replaceChildren(words, make("kbd", {}, "y"));
     this.apply.disabled = !chosen || !this.settled;
     this.nothing.disabled = !this.settled;
@@ -311,6 +316,7 @@ class Proposal {
 
   close(words, ...buttons) {
     forget();
+    this.closed = true;
     delete this.foot.dataset.question;
     for (const box of this.boxes()) box.disabled = true;
     this.element.classList.remove("waiting");

@@ -1,21 +1,22 @@
 """`handrail split` and `handrail splits`: plan, start, killed at random moments, and taken back."""
 
 import json
-import os
 import random
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from handrail.protocol.events import ChangeApplied, SubtaskDone
+from handrail.sessions.session import event_from_row
 from tests.app.splits.splitting import CHECKS, answer, contents, edited, project
-from tests.interfaces.cli.program import DEADLINE, command, environment, run, script
+from tests.interfaces.cli.commands.test_do import kill_when, opened_log
+from tests.interfaces.cli.program import run, script
 from tests.pipelines.build.builds import COPIES
 from tests.tools.sandbox.machine import offer
 from tests.verification.projects import best_sandbox, write
 
 COUNT = 12
+ONE = {"task": "End one", "subtasks": [{"id": "one", "instruction": "End.", "files": ["m00.py"]}]}
 ANSWERS = [
     answer(f"### m{n:02}.py", edited(f"m{n:02}.py", "END = 0", f"END = {n}0"), chunk_delay_ms=5)
     for n in range(COUNT)
@@ -53,34 +54,55 @@ def test_split_is_planned_started_and_taken_back_by_one_undo(root: Path, tmp_pat
     assert contents(root) == before
 
 
+def count_of_events(root: Path) -> int:
+    with opened_log(root) as log:
+        return sum(head.seq for head in log.heads("session:"))
+
+
 @pytest.mark.promise("SPLIT-3")
 def test_split_killed_at_random_moments_ends_as_if_it_had_not_been(root: Path, tmp_path: Path) -> None:
     model, dice = script(tmp_path, *ANSWERS), random.Random(23)
     plan = ("--model", model, "split", "End them", "--files", "*.py", "--granularity", "fine", "--json")
     name = json.loads(run(*plan, cwd=root).stdout)["session_id"]
     for _ in range(4):
-        process = subprocess.Popen(
-            command("--model", model, "splits", "start", name),
-            cwd=root,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            process.wait(timeout=dice.uniform(0.3, 1.2))  # the moment is what this test is about
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-        process.wait(timeout=DEADLINE)
-    action = "start" if COPIES else "accept"
-    shown = run("--model", model, "splits", "show", name, "--json", cwd=root)
-    if json.loads(shown.stdout)["status"] != "complete":
-        run("--model", model, "splits", "start", name, "--json", cwd=root)
-    if not COPIES:
-        run("--model", model, "splits", action, name, "--json", cwd=root)
+        until = count_of_events(root) + dice.randint(2, 9)
+        kill_when(root, lambda: count_of_events(root) >= until, "--model", model, "splits", "start", name)  # noqa: B023
+    run("--model", model, "splits", "start" if COPIES else "accept", name, cwd=root)
     report = json.loads(run("splits", "show", name, "--json", cwd=root).stdout)
     assert (report["status"], report["counts"]["done"]) == ("complete", COUNT)
     assert report["tokens"] == COUNT * 120
-    changes = run("changes", "--session", name, cwd=root).stdout
-    assert changes.count("applied") <= 1
+    with opened_log(root) as log:
+        found = [event_from_row(row).event for row in log.read(f"session:{name}")]
+    done = [each.subtask_id for each in found if isinstance(each, SubtaskDone)]
+    assert len(done) == len(set(done)) == COUNT
+    assert sum(isinstance(each, ChangeApplied) for each in found) == 1
     assert all(f"END = {n}0" in (root / f"m{n:02}.py").read_text() for n in range(COUNT))
+
+
+@pytest.mark.promise("SPLIT-10")
+def test_plan_is_edited_in_the_editor_before_it_starts(root: Path, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i 's/m00.py/m01.py/' \"$1\"\n")
+    editor.chmod(0o755)
+    (tmp_path / "plan.json").write_text(json.dumps(ONE))
+    model = script(tmp_path, *ANSWERS)
+    call = ("--model", model, "split", "--plan", str(tmp_path / "plan.json"), "--edit", "--start", "--json")
+    done = json.loads(run(*call, cwd=root, EDITOR=str(editor), VISUAL="").stdout)
+    assert [row["files"] for row in done["subtasks"]] == [["m01.py"]]
+    (tmp_path / "plan.json").write_text('{"task": "x", "subtasks": [{"id": "a b", "instruction": ""}]}')
+    refused = run("split", "--plan", str(tmp_path / "plan.json"), cwd=root)
+    assert (refused.returncode, "subtasks.0.id" in refused.stderr) == (2, True), refused.stderr
+
+
+@pytest.mark.promise("SPLIT-11")
+def test_checklist_in_parallel_asks_first_and_ticks_with_auto(root: Path, tmp_path: Path) -> None:
+    (root / "todo.md").write_text("- [ ] End m00.py\n- [ ] End m01.py\n")
+    model = script(tmp_path, *ANSWERS)
+    asked = run("--model", model, "do", "todo.md", "--parallel", cwd=root)
+    assert (asked.returncode, "splits start" in asked.stderr) == (0, True)
+    done = run("--model", model, "do", "todo.md", "--parallel", "--auto", "--json", cwd=root)
+    if COPIES:
+        assert json.loads(done.stdout)["status"] == "complete"
+        assert (root / "todo.md").read_text() == "- [x] End m00.py\n- [x] End m01.py\n"
+    wrong = run("--model", model, "do", "todo.md", "--parallel", "--item", "1", cwd=root)
+    assert (wrong.returncode, "--item" in wrong.stderr) == (2, True)

@@ -61,7 +61,7 @@ async def _pause_on_signals(app: "App", session_id: str) -> None:
         async for number in signals:
             if number == signal.SIGTERM:
                 break
-            tell_split(app, session_id, SplitCommand("pause"))
+            await tell_split(app, session_id, SplitCommand("pause"))
             print_text(
                 "handrail: pauses when what runs has ended; Ctrl-C once more stops it now.", file=sys.stderr
             )

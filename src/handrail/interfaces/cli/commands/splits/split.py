@@ -101,7 +101,7 @@ async def offer(app: "App", session_id: str, *, edits: bool, starts: bool, as_js
 
     while True:
         if edits:
-            change_plan(app, session_id, _edited(plan_in(app, session_id)))
+            await change_plan(app, session_id, _edited(plan_in(app, session_id)))
         if starts:
             return await run_shown(app, session_id, SplitCommand("start"), as_json=as_json)
         await show_plan(app, session_id, as_json=as_json)

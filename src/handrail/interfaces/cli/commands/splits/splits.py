@@ -94,7 +94,7 @@ def start(given: dict[str, Any], split_id: str, plan_file: str | None, as_json: 
         from handrail.app.splits.plans import change_plan, read_plan
 
         if plan_file:
-            change_plan(app, split_id, read_plan(read_proposal(plan_file)))
+            await change_plan(app, split_id, read_plan(read_proposal(plan_file)))
         return await run_shown(app, split_id, SplitCommand("start"), as_json=as_json)
 
     return run_with_app(given, run)
@@ -147,7 +147,7 @@ def retry(given: dict[str, Any], split_id: str, subtasks: tuple[str, ...], as_js
         from handrail.app.splits.run import tell_split
 
         wanted = SplitCommand("retry", subtasks)
-        if tell_split(app, split_id, wanted).held:
+        if not (await tell_split(app, split_id, wanted)).held:
             return await run_shown(app, split_id, SplitCommand("resume"), as_json=as_json)
         print_text("Another Handrail runs it, and has been told.", file=sys.stderr)
         return 0
@@ -200,7 +200,7 @@ def _tell(given: dict[str, Any], split_id: str, wanted: SplitCommand) -> int:
     async def run(app: "App") -> int:
         from handrail.app.splits.run import tell_split
 
-        print_report(app, tell_split(app, split_id, wanted), as_json=False)
+        print_report(app, await tell_split(app, split_id, wanted), as_json=False)
         return 0
 
     return run_with_app(given, run)
