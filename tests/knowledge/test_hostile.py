@@ -117,6 +117,23 @@ async def test_folders_leave_out_secrets_hidden_files_and_links(base: KnowledgeB
     assert [each.source for each in added] == [str(folder / "a.md")]
 
 
+async def test_folders_leave_out_what_git_ignores_unless_it_is_named(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    folder = tmp_path / "docs"
+    for name in ("a.md", "built/b.md", "venv/lib/c.py", "deep/d.tmp.md", "deep/kept.md", "deep/own.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("words")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("built/\n*.tmp.md\n/docs/venv\n")
+    (folder / "deep" / ".gitignore").write_text("own.md\n")
+    with base.writing():
+        added = await add(base, [str(folder)])
+        named = await add(base, [str(folder / "built"), str(folder / "deep" / "own.md")])
+    assert [each.source for each in added] == [str(folder / "a.md"), str(folder / "deep" / "kept.md")]
+    assert [each.outcome for each in named] == ["added", "added"]
+
+
 async def test_a_name_that_is_not_utf8_stops_no_other_file(base: KnowledgeBase, tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.md")).write_text("words")
     (tmp_path / "good.md").write_text("words")

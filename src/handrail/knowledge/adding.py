@@ -18,6 +18,7 @@ from handrail.knowledge.documents.read import read_document
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.values import Value
 from handrail.storage.knowledge.rows import Document
+from handrail.workspace.gitignore import GITIGNORE, ActiveRules, is_ignored, read_rules, rules_above
 from handrail.workspace.sensitive_names import is_secret_name
 from handrail.workspace.walk import SKIPPED_FOLDERS
 
@@ -144,11 +145,25 @@ def _sources(targets: Sequence[str]) -> Iterator[str]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The documents in a folder and the folders below, by name: nothing hidden, no secrets, no links."""
+    """The documents in a folder and the folders below, by name: nothing hidden, no secrets, no links.
+
+    Files that git ignores are left out, too; to add them, name them.
+    """
     count = 0
+    above: ActiveRules = tuple((0, prefix, rules) for prefix, rules in reversed(rules_above(folder)))
+    rules_in: dict[str, ActiveRules] = {str(folder): above}
     for parent, folders, names in os.walk(folder):
-        kept = (name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
-        folders[:] = sorted(kept)
+        prefix = "" if parent == str(folder) else f"{os.path.relpath(parent, folder)}/"
+        own = read_rules(Path(parent, GITIGNORE))
+        rules = ((len(prefix), "", own), *rules_in.pop(parent)) if own else rules_in.pop(parent)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in SKIPPED_FOLDERS
+            and not is_ignored(rules, name, prefix + name, folder=True)
+        )
+        rules_in |= {os.path.join(parent, name): rules for name in folders}
         for name in sorted(names):
             path = Path(parent, name)
             known = os.path.splitext(name.lower())[1] in ENDINGS
@@ -156,6 +171,7 @@ def files_below(folder: Path) -> Iterator[Path]:
                 name.startswith(".")
                 or not known
                 or is_secret_name(name)
+                or is_ignored(rules, name, prefix + name, folder=False)
                 or not path.is_file()
                 or path.is_symlink()
             ):

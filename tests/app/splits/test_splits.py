@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import anyio
 import pytest
 
 from handrail.app.splits.plans import (
@@ -33,7 +34,7 @@ from tests.app.splits.splitting import (
     subtask,
 )
 from tests.engine.commits import Commits
-from tests.engine.conversation import call, conversation, script_file
+from tests.engine.conversation import DEADLINE, call, conversation, script_file
 from tests.pipelines.build.builds import COPIES
 from tests.verification.projects import write
 
@@ -434,3 +435,34 @@ async def test_subtask_that_needs_a_tree_works_in_a_copy_and_changes_only_what_i
             report = await resumed(talk.app, session_id, "accept")
         assert report.status == "complete", report.detail
     assert contents(root) == before | {"lib/new.py": b"NEW = 1\n"}
+
+
+@pytest.mark.promise("SPLIT-14")
+async def test_subtask_of_class_fast_is_done_by_the_fast_model(tmp_path: Path) -> None:
+    root = project(tmp_path / "work", 2)
+    fast = script_file(tmp_path, [answer("### m01.py", edited("m01.py", "END = 0", "END = 1"))], "fast.json")
+    settings = f'{CHECKS}[models]\nfast = "{fast}"\n'
+    async with conversation(root, SIXTY, settings=settings) as talk:
+        report = await split(
+            talk.app, plan_of(subtask("a0", "m00.py"), subtask("a1", "m01.py", model_class="fast"))
+        )
+        asked = kinds(events_of(talk.app, report.session_id), SideAsked)
+        assert {each.key: each.model for each in asked} == {"a0/0/1": "scripted/test", "a1/0/1": fast}
+        assert (report.status, report.counts["done"]) == (ENDS, 2)
+
+
+@pytest.mark.promise("SPLIT-8")
+async def test_split_can_be_cancelled_while_its_result_is_checked(tmp_path: Path) -> None:
+    root = project(tmp_path / "work", 1)
+    before = contents(root)
+    endless = CHECKS.replace("! grep -rq WRONG --include=*.py .", "sleep 1000")
+    async with conversation(root, SIXTY, settings=endless) as talk:
+        session_id = keep_plan(talk.app, plan_of(subtask("a0", "m00.py")))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run_split, talk.app, session_id)
+            with anyio.fail_after(DEADLINE):
+                while read_split(talk.app, session_id).counts["done"] == 0:
+                    await talk.app.commits.wait(talk.app.commits.version)
+                await tell_split(talk.app, session_id, SplitCommand("cancel"))
+        assert read_split(talk.app, session_id).status == ("cancelled" if COPIES else "unverified")
+    assert contents(root) == before

@@ -55,7 +55,7 @@ def test_message_that_does_not(message: str) -> None:
 
 @pytest.mark.promise("ROUTE-4")
 @pytest.mark.parametrize(
-    ("mode", "pipeline"), [("edit", "build"), ("auto", "build"), ("plan", "plan"), ("explore", "agent")]
+    ("mode", "pipeline"), [("edit", "build"), ("auto", "build"), ("plan", "plan-mode"), ("explore", "agent")]
 )
 async def test_words_choose_the_route_only_where_files_may_change(
     tmp_path: Path, mode: str, pipeline: str

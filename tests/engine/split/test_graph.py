@@ -81,6 +81,7 @@ def test_granularity_by_rules_and_groups_of_files() -> None:
     assert granularity_for({"a": 2_000, "b": 2_000}, truncated=False, small=False) == "medium"
     assert granularity_for({"a": 100}, truncated=True, small=False) == "fine"
     assert granularity_for({"a": 100}, truncated=False, small=True) == "fine"
+    assert granularity_for(None, truncated=False, small=False) == "medium"
     assert granularity_for({"a": 9_000}, truncated=False, small=False) == "fine"
     sizes = {f"{number}.py": 1_500 for number in range(5)}
     assert [len(each.files) for each in map_over("x", sizes, "fine")] == [1] * 5

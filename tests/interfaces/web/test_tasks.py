@@ -429,6 +429,29 @@ def test_markup_in_titles_and_notes_is_text(site: Site, page: Page) -> None:
     assert page.evaluate("window.ran") is None
 
 
+@pytest.mark.promise("TASK-54")
+def test_a_title_of_300_characters_without_a_blank_stays_inside_the_page(site: Site, page: Page) -> None:
+    long = {"title": "x" * 300, "notes": "y" * 500, "scheduled_for": day(0), "priority": "high"}
+    rename = proposed({"op": "update", "id": "1", "title": "z" * 300, "notes": "n" * 3_000})
+    open_tasks(page, site, rename, summarised("w" * 300), tasks=[long])
+    page.set_viewport_size({"width": 390, "height": 844})
+    turn = ask(page, "rename my task " + "v" * 300)
+    expect(turn.locator(".operation")).to_have_count(1)
+    expect(turn.get_by_role("button", name="Apply")).to_be_enabled()
+    inside = "document.getElementById('tasks').scrollWidth <= innerWidth"
+    fits = f"document.scrollingElement.scrollWidth <= innerWidth && {inside}"
+    assert page.evaluate(fits)
+    assert page.evaluate("document.getElementById('task-talk').scrollWidth <= innerWidth")
+    turn.get_by_role("button", name="Apply").click()
+    expect(turn.locator("footer")).to_contain_text("Applied.")
+    row(page, "z" * 300).locator(".tick").click()
+    expect(page.locator(".toast").last).to_contain_text("Done: ")
+    assert page.evaluate(fits)
+    page.get_by_role("button", name="Week", exact=True).click()
+    expect(page.locator(".day .title")).to_be_visible()
+    assert page.evaluate(fits)
+
+
 def test_another_process_changes_the_list_and_the_page_follows(site: Site, page: Page) -> None:
     open_tasks(page, site)
     expect(page.locator(".empty")).to_be_visible()

@@ -60,7 +60,7 @@ async def plan_task(app: "App", task: str, options: SplitOptions) -> str:
         model = (await app.model_pool.models(split.session))[0]
         small = strategy_for(model.capabilities).searches
         granularity = options.granularity or granularity_for(
-            sizes if options.files else {}, truncated=_was_cut(app), small=small
+            sizes if options.files else None, truncated=_was_cut(app), small=small
         )
         source: PlanSource = "map" if options.files else "model"
         if options.files:

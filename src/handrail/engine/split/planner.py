@@ -65,12 +65,18 @@ class _Planned(Value):
     subtasks: tuple[Subtask, ...]
 
 
-def granularity_for(sizes: Mapping[str, int], *, truncated: bool, small: bool) -> Granularity:
-    """By rules: how much there is, in how many files, whether answers were cut before, the model."""
-    total, largest = sum(sizes.values()), max(sizes.values(), default=0)
-    if small or truncated or largest > LARGE_FILE or len(sizes) > MANY_FILES:
+def granularity_for(sizes: Mapping[str, int] | None, *, truncated: bool, small: bool) -> Granularity:
+    """By rules: how much there is, in how many files, whether answers were cut before, the model.
+
+    `sizes` is None where nobody knows yet which files a request is about.
+    """
+    if small or truncated:
         return "fine"
-    return "coarse" if total <= SMALL_TOTAL else "medium"
+    if sizes is None:
+        return "medium"
+    if max(sizes.values(), default=0) > LARGE_FILE or len(sizes) > MANY_FILES:
+        return "fine"
+    return "coarse" if sum(sizes.values()) <= SMALL_TOTAL else "medium"
 
 
 def map_over(instruction: str, sizes: Mapping[str, int], granularity: Granularity) -> tuple[Subtask, ...]:

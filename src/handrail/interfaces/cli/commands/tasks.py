@@ -125,7 +125,10 @@ def show_agenda(app: "App", groups: Sequence[Any], everything: bool, *, as_json:
 @json_option
 @click.pass_obj
 def add(given: dict[str, Any], /, words: tuple[str, ...], as_json: bool, **values: Any) -> int:
-    """Add a task: handrail tasks add "Water the plants" --every "3 days" --on today"""
+    """Add a task.
+
+    handrail tasks add "Water the plants" --every "3 days" --on today
+    """
     from handrail.app.tasks import named_weekday
 
     wanted = given_fields(values) | {"op": "create", "title": " ".join(words)}
@@ -142,7 +145,10 @@ def add(given: dict[str, Any], /, words: tuple[str, ...], as_json: bool, **value
 @json_option
 @click.pass_obj
 def edit(given: dict[str, Any], /, words: tuple[str, ...], as_json: bool, **values: Any) -> int:
-    """Change a task: handrail tasks edit 12 --on "next week" --priority high"""
+    """Change a task.
+
+    handrail tasks edit 12 --on "next week" --priority high
+    """
     from handrail.app.tasks import find_task
 
     def run(tasks: "TaskList", _: "App") -> int:
@@ -169,7 +175,10 @@ def given_fields(values: dict[str, Any]) -> dict[str, Any]:
 def done(
     given: dict[str, Any], words: tuple[str, ...], day: str | None, *, reopen: bool, as_json: bool
 ) -> int:
-    """Complete tasks, by numbers or by words; of a repeating one, the occurrence that is due."""
+    """Complete tasks, by numbers or by words.
+
+    Of a repeating one, the occurrence that is due.
+    """
 
     def operation(task: Task) -> dict[str, Any]:
         if reopen:
@@ -312,7 +321,10 @@ def show_task(given: dict[str, Any], words: tuple[str, ...], as_json: bool) -> N
 @json_option
 @click.pass_obj
 def show_week(given: dict[str, Any], words: tuple[str, ...], as_json: bool) -> None:
-    """Show a week from Monday to Sunday, with what repeats: this one, or that of a date."""
+    """Show a week from Monday to Sunday.
+
+    With what repeats: this week, or that of a date.
+    """
     from handrail.app.tasks import find_day, week
 
     def run(tasks: "TaskList", app: "App") -> None:
@@ -362,7 +374,7 @@ def promote(
     scope: tuple[str, ...],
     checklist: str | None,
 ) -> int:
-    """Make a task part of the work on the files: an intent, or an item of a checklist."""
+    """Make a task an intent, or an item of a checklist."""
     if bool(intent_id) == bool(checklist):
         raise UsageProblem("Say what it becomes: --intent ID, or --checklist FILE.")
 
@@ -386,7 +398,10 @@ def promote(
 @click.option("--model", metavar="NAME", help="The model, as connection/name.")
 @click.pass_obj
 def build(given: dict[str, Any], words: tuple[str, ...], model: str | None) -> int:
-    """Do a task by a verified build (`handrail build`), and complete it where that succeeds."""
+    """Do a task by a verified build.
+
+    As `handrail build` does it; where that succeeds, the task is completed.
+    """
     import anyio
 
     from handrail.app.tasks import build_text, complete_built, find_task

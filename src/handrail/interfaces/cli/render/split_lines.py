@@ -64,7 +64,8 @@ def summary_line(report: "SplitReport") -> Line:
 
 def subtask_line(row: "SubtaskRow", width: int) -> Line:
     clock = format_clock(row.seconds) if row.status == "running" else format_duration(row.seconds)
-    spent = f"{clock}  {row.tokens:,} tokens  " if row.tokens or row.status == "running" else ""
+    usd = f"{format_usd(row.usd)}  " if row.usd else ""
+    spent = f"{clock}  {row.tokens:,} tokens  {usd}" if row.tokens or row.status == "running" else ""
     again = f"try {row.attempt}: " if row.attempt > 1 else ""
     waits = f"waiting on {', '.join(row.waiting_on)}" if row.waiting_on else ""
     words = fit(

@@ -144,9 +144,8 @@ def _bar(report: SplitReport) -> Html:
 def _row(report: SplitReport, row: SubtaskRow) -> Html:
     clock = format_clock(row.seconds) if row.status == "running" else format_duration(row.seconds)
     waits = f"waiting on {', '.join(row.waiting_on)}" if row.waiting_on else ""
-    words = " · ".join(
-        filter(None, [waits, one_line(row.detail), f"{row.tokens:,} tokens" if row.tokens else ""])
-    )
+    spent = [f"{row.tokens:,} tokens"] * bool(row.tokens) + [format_usd(row.usd)] * bool(row.usd)
+    words = " · ".join(filter(None, [waits, one_line(row.detail), *spent]))
     actions = []
     if report.status != "complete":
         if row.status in ("failed", "done", "cancelled"):
@@ -159,7 +158,7 @@ def _row(report: SplitReport, row: SubtaskRow) -> Html:
         h("span", row.id, class_="name"),
         h("span", row.status, class_=f"t-{DOTS[row.status]}"),
         h("span", clock if row.tokens or row.status == "running" else "", class_="soft number"),
-        h("span", words or one_line(row.instruction), *actions, class_="words"),
+        h("span", words or one_line(row.instruction), " ", *actions, class_="words"),
         class_="check-row",
     )
 

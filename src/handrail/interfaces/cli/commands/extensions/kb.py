@@ -69,7 +69,10 @@ def add(
         told = partial(show_added, as_json=as_json)
         added = anyio.run(add_all, base, targets, Labels(name, tier), told)
         if not added:
-            raise UsageProblem("There is no document to add. `handrail kb add --help` lists the kinds.")
+            raise UsageProblem(
+                "There is no document to add. `handrail kb add --help` lists the kinds. Hidden files and "
+                "those that git ignores have to be named."
+            )
         counts = Counter(each.outcome for each in added)
         if any(counts[outcome] for outcome in ("added", "updated")):
             ask_for_model(base, yes=yes)
