@@ -49,8 +49,8 @@ def main() -> None:
     parser.add_argument("--only", type=int, default=0, help="the first so many questions")
     options = parser.parse_args()
     rows = [json.loads(line) for line in (COLLECTION / "questions.jsonl").read_text().splitlines()]
-    asked = [Asked(row["question"], row["quote"]) for row in rows[::EVERY]]
-    asked += [Asked(question, "") for question in NO_ANSWER]
+    asked = [Asked(question, "") for question in NO_ANSWER]
+    asked += [Asked(row["question"], row["quote"]) for row in rows[::EVERY]]
     asked = asked[: options.only or len(asked)]
     with tempfile.TemporaryDirectory() as folder:
         anyio.run(run, Path(folder), asked, options.depth, options.model)

@@ -234,10 +234,10 @@ def listed(output: Output) -> str:
     lines = []
     for name, value in output.items():
         if isinstance(value, list):
-            lines += [f"{name}:", *(f"- {_plain(each)}" for each in value)]
-        else:
+            lines += [f"{name}:", *(f"- {_plain(each)}" for each in value), ""]
+        elif value not in ("", None):
             lines.append(f"{name}: {_plain(value)}")
-    return "\n".join(lines)
+    return "\n".join(lines).strip()
 
 
 def _plain(value: object) -> str:

@@ -35,6 +35,7 @@ STEPS = {
         verify,
         {
             "labelled": OBJECT,
+            "said": TEXT,
             "scores": OBJECT,
             "failed": LIST,
             "issues": LIST,

@@ -76,7 +76,7 @@ def web_search(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
         server.server_close()
 
 
-def answers(*drafts: Mapping[str, Any]) -> Sequence[Any]:
+def answers(*drafts: Mapping[str, Any], tells: str = "yes") -> Sequence[Any]:
     """The first draft, and the one that follows a repair."""
     first, *second = drafts or (GOOD,)
     return [
@@ -84,5 +84,6 @@ def answers(*drafts: Mapping[str, Any]) -> Sequence[Any]:
         *(as_json("have to be corrected", each) for each in second),
         as_json("Output of search_web.results", {"questions": QUESTIONS, "changed": "nothing"}),
         as_json("Output of retrieve.context", first),
+        as_json("Output of verify.said", {"tells": tells}),
         as_json("Question:\n", {"questions": QUESTIONS, "plan": "Both in two sentences.", "unclear": ""}),
     ]

@@ -67,7 +67,7 @@ async def test_every_sentence_of_a_report_has_its_quote_and_place(tmp_path: Path
             < menu.index("1. Look it up")
         )
         assert [event.stage for event in talk.all(StageCompleted)] == [
-            *("analyse", "search_web", "retrieve", "synthesise", "verify", "output")
+            *("analyse", "search_web", "retrieve", "synthesise", "verify", "judge", "output")
         ]
     assert "A ferry carries at most nineteen passengers [S1]. Night crossings cost double [S1]." in report
     assert "Night crossings need a pilot with a green lantern [S1]." in report
@@ -107,7 +107,7 @@ async def test_what_no_source_says_is_written_again_and_then_left_out(tmp_path: 
     assert report.index("**Not verified.**") < report.index(
         "A ferry carries at most nineteen passengers [S1]."
     )
-    left = report[report.index("## Left out: no source says this") :]
+    left = report[report.index("## Left out") :]
     assert "Goats pay thrice" in left
     assert "Goats pay thrice" not in report.removesuffix(left)
 
@@ -121,6 +121,33 @@ async def test_a_draft_that_no_source_supports_is_no_answer(tmp_path: Path) -> N
     assert "The documents do not answer this." in report
     assert "[S" not in report
     assert not answer(tmp_path)["answered"]
+
+
+@pytest.mark.promise("RESEARCH-3")
+async def test_quotes_take_the_place_of_an_answer_that_no_source_supports(tmp_path: Path) -> None:
+    """Catches: a small model's true quotes thrown away with its own words, or delivered as verified."""
+    await collection(tmp_path)
+    draft = GOOD | {"answer": "Ferries are crowded at sundown.", "sections": []}
+    async with conversation(tmp_path, answers(draft), mode="edit") as talk:
+        report = await research(talk)
+    assert f"{PASSENGERS[:-1]} [S1]. {NIGHT[:-1]} [S1]." in report
+    assert report.index("**Not verified.**") < report.index(PASSENGERS[:-1])
+    assert report.index("## Left out") < report.index("crowded at sundown")
+
+
+@pytest.mark.promise("RESEARCH-3")
+async def test_a_true_sentence_about_something_else_is_no_answer(tmp_path: Path) -> None:
+    """Catches: any sentence of a document delivered as the answer, because its source supports it."""
+    await collection(tmp_path)
+    draft = {"evidence": [], "answer": "Ferries give way to log rafts, which cannot steer."}
+    question = "What does a ferryman earn in a winter?"
+    async with conversation(tmp_path, answers(draft, tells="no"), mode="edit") as talk:
+        report = await research(talk, f"@research quick: {question}")
+        assert "The documents do not answer this." in report
+        assert "log rafts" not in report[: report.index("## Left out")]
+        report = await research(talk, "@research quick: To what do ferries give way?")
+        assert "> - a model doubts that this answers the question" in report
+        assert "Ferries give way to log rafts, which cannot steer [S1]." in report
 
 
 @pytest.mark.promise("RESEARCH-3")

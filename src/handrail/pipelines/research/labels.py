@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from handrail.knowledge.checks.citation import check_claim, find_quote
 from handrail.knowledge.checks.statements import coverage, read_statement
 from handrail.knowledge.words import Span, sentences, stems
@@ -23,8 +25,10 @@ MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|[-*+•]\s+|\d+[.)]\s+|>\s*)", re.MULTILI
 MOST_LABELS = 3
 """Of one sentence."""
 MOST_SENTENCES = 200
-MIN_SAID = 0.7
-"""Of the words of a sentence, so many are in one passage. What is added to a true sentence gets no label."""
+MIN_SAID = 0.8
+"""Of the words of a sentence, more are in one passage. What is added to a true sentence gets no label."""
+MOST_QUOTES = 3
+"""That take the place of an answer."""
 
 
 class Source(Value):
@@ -68,8 +72,8 @@ class Labelled(Value):
     sections: tuple[Section, ...]
     bad_quotes: tuple[str, ...]
     """Quotes of the model that are in no source, word for word, each with its label."""
-    quotes: int
-    """How many the model gave."""
+    evidence: tuple[Passage, ...]
+    """The others, as whole sentences."""
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -99,7 +103,17 @@ def label_draft(draft: Mapping[str, Any], sources: Sequence[Source]) -> Labelled
         left -= len(given)
         found = tuple(support(each.sentence, each.labels, evidence, sources) for each in given)
         sections.append(Section(" ".join(LABEL.sub("", title).split())[:80], found))
-    return Labelled(tuple(sections), tuple(bad), len(evidence) + len(bad))
+    return Labelled(tuple(sections), tuple(bad), tuple(evidence))
+
+
+def quotes_instead(labelled: Labelled) -> Labelled:
+    """The draft, with the model's quotes as the answer where no source supports a sentence of it."""
+    if any(each.passages for each in labelled.sentences):
+        return labelled
+    quotes = {" ".join(each.quote.split()): each for each in labelled.evidence}
+    said = tuple(Sentence(text, (each,)) for text, each in [*quotes.items()][:MOST_QUOTES])
+    first, *rest = labelled.sections
+    return replace(labelled, sections=(replace(first, sentences=(*said, *first.sentences)), *rest))
 
 
 def _check_quotes(draft: Mapping[str, Any], sources: Sequence[Source]) -> tuple[list[Passage], list[str]]:
@@ -165,12 +179,12 @@ def support(
 def _says(quote: str, sentence: str) -> float:
     """Which part of a sentence's words a quote has; 0 where it does not say the same."""
     check = check_claim(sentence, quote)
-    return check.covered if check.ok and check.covered >= MIN_SAID else 0.0
+    return check.covered if check.ok and check.covered > MIN_SAID else 0.0
 
 
 def _best_passage(sentence: str, source: Source) -> list[Passage]:
     """The sentence of a source, or two that follow one another, that supports a sentence best; or none."""
-    if coverage(read_statement(sentence), _stems(source.text)) < MIN_SAID:
+    if coverage(read_statement(sentence), _stems(source.text)) <= MIN_SAID:
         return []  # most sources are about something else
     spans = list(sentences(source.text))
     best: tuple[float, Span] | None = None

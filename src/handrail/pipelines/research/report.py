@@ -5,11 +5,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from handrail.engine.pipeline import Change, Output, StepContext
-from handrail.pipelines.agent_file import AnyOutput, look_up
+from handrail.knowledge.checks.statements import coverage, read_statement
+from handrail.knowledge.words import stems
+from handrail.pipelines.agent_file import AnyOutput, Texts, look_up
 from handrail.pipelines.call_results import call_refusal
 from handrail.pipelines.research.depth import read_question
-from handrail.pipelines.research.labels import Section, Source
+from handrail.pipelines.research.labels import Labelled, Section, Sentence, Source
 from handrail.pipelines.research.retrieve import FoundSources, WebResults, sources_of
 from handrail.pipelines.research.verify import labelled_of
 from handrail.pipelines.steps import NOT_SEEN_REASONS, escape_markdown
@@ -18,6 +22,9 @@ from handrail.protocol.values import Value, to_dict
 FOLDER = "reports"
 MAX_SLUG, MAX_QUESTION = 48, 300
 KEPT_BYTES, KEPT_CLAIMS = 48_000, 20
+MIN_SHARED = 0.5
+"""Of the question's words. With less, and a model that says no, an answer is about something else."""
+DOUBTED = "a model doubts that this answers the question"
 NO_ANSWER = "The documents do not answer this."
 NOT_VERIFIED = "**Not verified.** What failed:"
 
@@ -25,6 +32,7 @@ NOT_VERIFIED = "**Not verified.** What failed:"
 class ReportOptions(Value):
     sources: FoundSources
     checked: AnyOutput  # a field of the stage that checked the draft
+    judged: Texts = ""  # whether it tells what was asked: `yes` or `no`
     web: WebResults = ""
     earlier: AnyOutput = ""
     """What it kept of earlier answers."""
@@ -35,7 +43,8 @@ async def report(options: ReportOptions, work: StepContext) -> Output:
     found, checked = (work.outputs[each.split(".")[0]] for each in (options.sources, options.checked))
     question = " ".join(read_question(work.question).question.split())
     sources = {each.label: each for each in sources_of(found["sources"])}
-    answer = _answer(question, work, found, checked, sources)
+    doubted = bool(options.judged) and look_up(work.outputs, options.judged) == ["no"]
+    answer = _answer(question, work, found, checked, sources, doubted=doubted)
     folder = f"{FOLDER}/{_slug(question)}"
     notes = [str(work.outputs[options.web.split(".")[0]]["note"])] if options.web else []
     written = report_text(answer, notes, "../" * len(folder.split("/")))
@@ -52,9 +61,18 @@ async def report(options: ReportOptions, work: StepContext) -> Output:
 
 
 def _answer(
-    question: str, work: StepContext, found: Output, checked: Output, sources: dict[str, Source]
+    question: str,
+    work: StepContext,
+    found: Output,
+    checked: Output,
+    sources: dict[str, Source],
+    *,
+    doubted: bool,
 ) -> dict[str, Any]:
     labelled = labelled_of(checked)
+    about_it = not doubted or _shares_words(question, labelled)
+    if not about_it:
+        labelled = _without_support(labelled)
     sections = [_section(each, sources) for each in labelled.sections]
     sections = [each for number, each in enumerate(sections) if each["claims"] or number == 0]
     used = {cited["label"] for each in sections for claim in each["claims"] for cited in claim["sources"]}
@@ -63,9 +81,9 @@ def _answer(
         "question": question,
         "depth": read_question(work.question).depth.name,
         "answered": answered,
-        "verified": answered and checked["verified"],
+        "verified": answered and checked["verified"] and not doubted,
         "scores": checked["scores"],
-        "failed": checked["failed"],
+        "failed": [*checked["failed"], *([DOUBTED] if doubted else [])],
         "sections": sections,
         "sources": [
             {
@@ -83,6 +101,25 @@ def _answer(
         "reused": found["reused"],
         "missing": found["missing"],
     }
+
+
+def _shares_words(question: str, labelled: Labelled) -> bool:
+    """Whether the answer and its quotes have half of the question's words."""
+    supported = [each for each in labelled.sentences if each.passages]
+    said = [each.text for each in supported] + [one.quote for each in supported for one in each.passages]
+    return coverage(read_statement(question), frozenset(stems(" ".join(said)))) >= MIN_SHARED
+
+
+def _without_support(labelled: Labelled) -> Labelled:
+    """The same with every sentence left out."""
+
+    def left_out(each: Sentence) -> Sentence:
+        return Sentence(each.text, problem=each.problem or "It does not answer the question.")
+
+    sections = (
+        replace(section, sentences=tuple(map(left_out, section.sentences))) for section in labelled.sections
+    )
+    return replace(labelled, sections=tuple(sections))
 
 
 def _section(section: Section, sources: dict[str, Source]) -> dict[str, Any]:
@@ -127,7 +164,7 @@ def report_text(answer: dict[str, Any], notes: Iterable[str] = (), up: str = "")
         ]
         lines += [""]
     if answer["left_out"]:
-        lines += ["## Left out: no source says this", ""]
+        lines += ["## Left out", ""]
         lines += [
             f"- {escape_markdown(each['text'])} ({escape_markdown(each['why'].rstrip('.'))})"
             for each in answer["left_out"]
@@ -160,7 +197,7 @@ def _footer(answer: dict[str, Any], notes: Iterable[str]) -> list[str]:
     ]
     if answer["missing"]:
         lines.append(f"Nothing was found for: {escape_markdown('; '.join(answer['missing']))}")
-    return [*lines, *(escape_markdown(each) for each in notes if each)]
+    return [*lines, *(" ".join(each.split()) for each in notes if each)]
 
 
 async def _write(texts: dict[str, str], work: StepContext) -> str:

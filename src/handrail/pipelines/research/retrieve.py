@@ -23,6 +23,9 @@ from handrail.protocol.values import Value, to_dict
 from handrail.tools.tool import strip_control_codes
 
 MAX_WEB, FEW, MAX_AGAIN = 5, 2, 500
+BEST = 3
+"""They go before earlier answers and the web. A model is shown the best last, next to the question."""
+SMALL_ROOM, SMALL_SOURCES = 6_000, 4
 MAX_HOPS, HOPS_FROM = 10, 5
 SAME_QUESTION = 0.8
 """Of a question's words, so many are in an earlier answer that already answers it."""
@@ -89,14 +92,15 @@ async def retrieve(options: RetrieveOptions, work: StepContext) -> Output:
         for row in reached.get("results", ()):
             best.setdefault(row["id"], row)
     web = look_up(work.outputs, options.web) if options.web else []
-    sources = _numbered("P", earlier) + _numbered("W", map(_web_source, web))
     root = Path(work.workspace.root)
-    sources += _numbered("S", (_paragraph_source(row, root) for row in best.values()))
+    found = _numbered("S", (_paragraph_source(row, root) for row in best.values()))
+    others = _numbered("P", earlier) + _numbered("W", map(_web_source, web))
+    sources = [*found[:BEST], *others, *found[BEST:]]
     again = f"The question again: {asked.question[:MAX_AGAIN]}"
     shown, left_out = _fitting(sources, depth, work.input_room - len(again))
     return {
         "sources": [to_dict(each) for each in shown],
-        "context": "\n\n".join([INTRO, *map(_as_shown, shown), again]) if shown else "",
+        "context": "\n\n".join([INTRO, *map(_as_shown, reversed(shown)), again]) if shown else "",
         "searched": sought,
         "reused": reused,
         "missing": missing,
@@ -185,12 +189,16 @@ def _web_source(row: dict[str, Any]) -> Source:
 
 
 def _fitting(sources: Sequence[Source], depth: Depth, room: int) -> tuple[list[Source], int]:
-    """As many sources as fit, whole ones; and how many did not."""
+    """As many sources as fit, whole ones; and how many did not.
+
+    A small model is shown few: it takes any of them for the answer.
+    """
+    most = SMALL_SOURCES if room < SMALL_ROOM else len(sources)
     left = min(round(depth.tokens * CHARACTERS_A_TOKEN), room) - len(INTRO)
-    shown = []
+    shown = list[Source]()
     for source in sources:
         size = len(_as_shown(source)) + 2
-        if size <= left:
+        if size <= left and len(shown) < most:
             left -= size
             shown.append(source)
     return shown, len(sources) - len(shown)

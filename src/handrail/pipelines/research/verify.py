@@ -12,7 +12,7 @@ from handrail.knowledge.checks.entities import check_entities
 from handrail.knowledge.checks.relations import check_relations
 from handrail.pipelines.agent_file import Texts, look_up
 from handrail.pipelines.research.depth import read_question
-from handrail.pipelines.research.labels import Labelled, Source, label_draft
+from handrail.pipelines.research.labels import Labelled, Source, label_draft, quotes_instead
 from handrail.pipelines.research.retrieve import FoundSources, sources_of
 from handrail.protocol.values import Value, to_dict
 
@@ -47,13 +47,15 @@ async def verify(options: VerifyOptions, work: StepContext) -> Output:
     draft = work.outputs[options.draft.split(".")[0]]
     labelled = await anyio.to_thread.run_sync(label_draft, draft, sources)
     judged = await anyio.to_thread.run_sync(judge, labelled, sources)
-    answers = any(each.passages for each in labelled.sentences)
+    delivered = quotes_instead(labelled)
+    said = [each.text for each in delivered.sentences if each.passages]
     return {
-        "labelled": to_dict(labelled),
+        "labelled": to_dict(delivered),
+        "said": f"Answer: {' '.join(said)}" if said else "",
         "scores": to_dict(judged.scores),
         "failed": list(judged.failed),
         "issues": list(judged.issues),
-        "verified": answers and not judged.failed,
+        "verified": bool(said) and not judged.failed,
         "last": work.repaired >= read_question(work.question).depth.repairs,
     }
 
@@ -74,7 +76,7 @@ def judge(labelled: Labelled, sources: Sequence[Source]) -> Judged:
     entities, relations = check_entities(text, texts), check_relations(text, texts)
     passages = {(each.label, each.quote) for one in said for each in one.passages}
     against = find_contradictions(sorted(passages))
-    counted = len(said) + labelled.quotes
+    counted = len(said) + len(labelled.evidence) + len(labelled.bad_quotes)
     right = counted - len(labelled.unsupported) - len(labelled.bad_quotes)
     scores = Scores(
         round(right / counted, 4) if counted else 0.0, entities.rate, relations.rate, len(against)
@@ -83,8 +85,8 @@ def judge(labelled: Labelled, sources: Sequence[Source]) -> Judged:
     if scores.citations < CITATIONS:
         failed.append(f"citations {scores.citations:.2f}, at least {CITATIONS:.2f} are needed")
     if scores.entities < ENTITIES:
-        missing = ", ".join(entities.missing[:5])
-        failed.append(f"names and numbers {scores.entities:.2f} of {ENTITIES:.2f}; in no source: {missing}")
+        wanted = f"at least {ENTITIES:.2f} are needed; in no source: {', '.join(entities.missing[:5])}"
+        failed.append(f"names and numbers {scores.entities:.2f}, {wanted}")
     if scores.relations < RELATIONS:
         failed.append(f"relations {scores.relations:.2f}, at least {RELATIONS:.2f} are needed")
     failed += [

@@ -8,7 +8,7 @@ from handrail.interfaces.cli.render.styles import clean, count_of, format_durati
 from handrail.interfaces.web.conversation.blocks import Block, button, dot
 from handrail.interfaces.web.html import Html, h
 from handrail.interfaces.web.markdown import blocks, markdown
-from handrail.protocol.events import Answered, RequestFailed, TurnFinished
+from handrail.protocol.events import Answered, RequestFailed, RunCompleted, TurnFinished
 from handrail.protocol.values import NextStep, StructuredAnswer
 
 END_WORDS = {
@@ -74,6 +74,13 @@ class TurnFacts(Struct):
     last_answer: str = ""
     next_steps: tuple[NextStep, ...] = ()
     commands_suggested: tuple[str, ...] = ()
+
+
+def report_block(event: RunCompleted, parent: str) -> Block:
+    """The result of an agent's run, as Markdown."""
+    block_id = f"report-{event.run_id}"
+    body = h("div", markdown(event.text), class_="prose")
+    return Block(block_id, parent, h("article", body, id=block_id, class_="answer"))
 
 
 def answer_block(event: Answered, parent: str) -> Block | None:

@@ -58,6 +58,8 @@ class Timeline:
         self._apart: set[str] = set()
         self._stages: dict[str, tuple[events.StageStarted, float]] = {}
         self._stage = ""
+        self._agent_run = ""
+        """The last run of an agent in a folder: its result is Markdown."""
         self._turns: dict[str, int] = {}
         """{block of a turn: sequence number of its message}"""
         self._batches: dict[str, events.BatchStarted] = {}
@@ -376,6 +378,11 @@ class Timeline:
 
     def _apply_run(self, event: events.Event, at: float) -> list[Block]:
         match event:
+            case events.RunStarted() if event.sha256:
+                self._agent_run = event.run_id
+                return self._as_notes(event)
+            case events.RunCompleted() if event.text and event.run_id == self._agent_run:
+                return [answers.report_block(event, self._parent)]
             case events.StageStarted():
                 return self._stage_started(event, at)
             case events.StageCompleted():
