@@ -346,6 +346,20 @@ async def test_what_is_overdue_is_what_was_not_done_when_its_day_came(
 
 
 @pytest.mark.promise("TASK-10")
+@pytest.mark.usefixtures("small")
+async def test_an_occurrence_that_is_done_is_no_longer_due(tmp_path: Path) -> None:
+    daily = {"title": "Stretch", "date": "2031-05-01", "recurrence": "daily", "until": "2031-05-03"}
+    done = [{"op": "complete_occurrence", "id": "1", "date": f"2031-05-0{day}"} for day in (1, 3)]
+    async with talking(tmp_path, seed=[daily, *done]) as talk:
+        for day, answer in (
+            ("01", "No task matches."),
+            ("02", "1 task:\n\n- Stretch, Fri 2 May 2031, daily (#1)"),
+        ):
+            await talk.turn(f"which tasks are due on 2031-05-{day}?")
+            assert ended(talk) == answer
+
+
+@pytest.mark.promise("TASK-10")
 async def test_a_request_without_an_operation_goes_back_once(tmp_path: Path) -> None:
     again = proposed(ADD, when="`operations` is empty")
     async with talking(tmp_path, again, summarised(), proposed(answer="I will remind you.")) as talk:

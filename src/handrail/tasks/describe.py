@@ -5,7 +5,7 @@ from datetime import date
 
 from handrail.protocol.events import TasksChanged
 from handrail.protocol.task import OperationReport, OperationResult, OperationSummary, Task, TaskKind
-from handrail.tasks.recurrence import next_occurrence, open_occurrence
+from handrail.tasks.recurrence import next_occurrence, next_open_occurrence, open_occurrence
 
 VERBS = {
     "create": "add",
@@ -65,7 +65,7 @@ def listed_lines(tasks: Iterable[Task], today: date, first: str = "") -> list[st
 def _shown_day(task: Task, today: date, first: str) -> date | None:
     if not task.repeats:
         return date.fromisoformat(task.scheduled_for) if task.scheduled_for else None
-    return next_occurrence(task, date.fromisoformat(first)) if first else open_occurrence(task, today)
+    return next_open_occurrence(task, date.fromisoformat(first)) if first else open_occurrence(task, today)
 
 
 def _listed_line(task: Task, day: date | None, today: date) -> str:

@@ -92,7 +92,12 @@ def open_occurrence(task: Task, today: date) -> date | None:
                 return day
             break  # older ones were passed over
         day -= ONE_DAY
-    day = max(anchor, today)
+    return next_open_occurrence(task, max(anchor, today))
+
+
+def next_open_occurrence(task: Task, day: date) -> date | None:
+    """The first date on or after `day` on which the task occurs and was not completed."""
+    done = set(task.completed_occurrences)
     while found := next_occurrence(task, day):
         if found.isoformat() not in done:
             return found

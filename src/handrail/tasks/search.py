@@ -10,7 +10,7 @@ from typing import NamedTuple
 from handrail.protocol.task import Task
 from handrail.protocol.values import TaskFilter
 from handrail.tasks.dates import week_of
-from handrail.tasks.recurrence import next_occurrence, open_occurrence
+from handrail.tasks.recurrence import next_occurrence, next_open_occurrence, open_occurrence
 
 MAX_FOCUSED, MIN_WORD = 50, 3
 CACHED_TEXTS = 50_000
@@ -91,8 +91,8 @@ def search(tasks: Iterable[Task], text: str) -> list[Task]:
 def matches(task: Task, where: TaskFilter, today: date) -> bool:
     """Whether a filter lets the task through: its text names starts of words of the task.
 
-    A repeating task is in a range with an occurrence in it; in one without a first day, which means what is
-    overdue, with the occurrence that is to be done next.
+    A repeating task is in a range with an open occurrence in it; in one without a first day, which means what
+    is overdue, with the occurrence that is to be done next.
     """
     if where.ids and task.id not in where.ids:
         return False
@@ -115,7 +115,7 @@ def _within(task: Task, first: str, last: str, today: date) -> bool:
         return False
     if not task.repeats:
         return task.scheduled_for >= first
-    found = next_occurrence(task, date.fromisoformat(first)) if first else open_occurrence(task, today)
+    found = next_open_occurrence(task, date.fromisoformat(first)) if first else open_occurrence(task, today)
     return found is not None and found.isoformat() <= (last or FAR)
 
 
