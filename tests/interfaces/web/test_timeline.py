@@ -15,6 +15,7 @@ from handrail.protocol.events import (
     Recorded,
     RequestFailed,
     Routed,
+    RunCompleted,
     RunPaused,
     RunRepaired,
     RunStarted,
@@ -175,6 +176,15 @@ def test_run_shows_stages_gates_repairs_and_cost() -> None:
     assert "not started" in html
     broken = render_run(run_view(recorded(RunStarted("run", "t1", "report"), load, failed)), ())
     assert "a name is missing" in broken
+
+
+@pytest.mark.promise("RESEARCH-1")
+def test_the_report_of_an_agent_is_drawn_as_markdown_and_its_budget_comes_first() -> None:
+    """Catches: the report as lines with signs, a budget that is told when all is over."""
+    began = RunStarted("run", "t1", "research", sha256="ab", budget="$10.00")
+    html = shown(*TURN, began, RunCompleted("run", "# Ferries\n\nThey carry *nineteen* [S1].")).html()
+    assert "<em>nineteen</em> [S1]" in html
+    assert html.index("at most $10.00") < html.index("nineteen")
 
 
 def test_plan_is_a_card_until_the_user_approves_it() -> None:
