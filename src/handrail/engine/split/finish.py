@@ -78,7 +78,7 @@ def touched_paths(state: SplitState) -> tuple[str, ...]:
 
 
 def _read_once(state: SplitState, workspace: Workspace) -> dict[str, bytes | None]:
-    """The files that will be changed, as they are; what is saved after this is a change that the end refuses."""
+    """The files that will be changed, as they are; the end refuses to replace what is saved after this."""
     done = set(state.of("done"))
     ticked = (item.path for name, item in plan_of(state).items.items() if name in done)
     return {
