@@ -122,7 +122,8 @@ async def stdio_transport(
             os.close(ours.stdin)
             if not isinstance(error, OSError):
                 raise
-            raise SourceFailed(f"{server.launch.words[0]} cannot be started ({error.strerror or error})") from error
+            program, why = server.launch.words[0], error.strerror or error
+            raise SourceFailed(f"{program} cannot be started ({why})") from error
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
