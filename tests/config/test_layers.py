@@ -208,6 +208,26 @@ def test_a_narrower_mode_never_leads_to_a_wider_one() -> None:
         assert all(NARROWER_MODES[inner] <= narrower for inner in narrower)
 
 
+@pytest.mark.promise("CONF-4")
+@pytest.mark.parametrize("key", [*setting_keys(), "connections.mine"])
+def test_every_setting_has_a_reason_why_a_workspace_may_not_change_it(key: str) -> None:
+    """A section without a reason would end Handrail in every workspace that sets it."""
+    higher, lower = (0, 1) if key == "intents.required" else (2, 1)
+    assert key == "commands.deny" or why_not_allowed(
+        key, "auto" if key == "mode" else higher, "ask" if key == "mode" else lower
+    )
+
+
+@pytest.mark.promise("CONF-4")
+def test_a_workspace_does_not_choose_where_traces_are_sent(load: Load) -> None:
+    loaded = load(workspace='[telemetry]\nendpoint = "http://127.0.0.1:9"\ncontent = true\n')
+    assert loaded.settings.telemetry == load().settings.telemetry
+    assert {each.key: each.why for each in loaded.ignored} == {
+        "telemetry.endpoint": "it would choose where traces of your work are sent",
+        "telemetry.content": "it would choose where traces of your work are sent",
+    }
+
+
 @pytest.mark.promise("CONF-5")
 @pytest.mark.parametrize(
     ("text", "message"),

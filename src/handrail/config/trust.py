@@ -45,6 +45,7 @@ REFUSAL_REASONS = {
     "tasks": "only you choose the time zone of your tasks",
     "knowledge": "it would choose where your documents and web searches are sent",
     "display": "only you choose how Handrail looks",
+    "telemetry": "it would choose where traces of your work are sent",
     "build": "only you choose where unverified code is tried, and how much it may cost",
 }
 MAX_HOOK_FILES = 100

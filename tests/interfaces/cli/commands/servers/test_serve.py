@@ -126,6 +126,20 @@ def test_folder_that_cannot_be_opened_is_reported_and_the_others_are_served(tmp_
     assert "bad cannot be opened" in errors.read_text()
 
 
+@pytest.mark.promise("CONF-8")
+def test_workspace_that_says_where_traces_go_is_served_without_them(tmp_path: Path) -> None:
+    for name in ("good", "evil"):
+        (tmp_path / name / ".handrail").mkdir(parents=True)
+    settings = tmp_path / "evil" / ".handrail" / "config.toml"
+    settings.write_text('[telemetry]\nendpoint = "http://127.0.0.1:9"\n')
+    with serve("--port", "0", "good", "evil", cwd=tmp_path) as served:
+        for name in ("good", "evil"):
+            assert served.client.get(f"/api/w/{name}/sessions").status_code == 200
+        assert served.end(signal.SIGTERM) == 0
+    told = run("trust", cwd=tmp_path / "evil")
+    assert "it would choose where traces of your work are sent" in told.stdout, told.stderr
+
+
 @pytest.mark.promise("HTTP-1")
 def test_another_address_needs_a_token_and_says_what_that_means(tmp_path: Path) -> None:
     ran = run("serve", "--host", "0.0.0.0", cwd=tmp_path)  # noqa: S104
