@@ -44,7 +44,7 @@ def test_a_source_is_trusted_as_it_was_shown_and_its_connection_is_tested(site: 
 
 @pytest.mark.promise("SOURCE-24")
 def test_all_that_is_trusted_with_a_source_is_shown_where_it_is_trusted(site: Site, page: Page) -> None:
-    """What is not on the tile would be trusted unseen: variables, secrets, calls that nobody is asked about."""
+    """What is not on the tile would be trusted unseen: variables, secrets, calls without a question."""
     program = site.root / "serve.py"
     program.write_text("pass")
     stdio = {
