@@ -159,6 +159,36 @@ async def test_what_the_user_changed_meanwhile_is_merged_or_a_conflict(tmp_path:
     assert (root / "m01.py").read_text() == module(1).replace("ONE = 1", "ONE = 'mine'")
 
 
+@pytest.mark.promise("SPLIT-2")
+@pytest.mark.parametrize("path", ["m00.py", "plan.md"])
+async def test_what_the_user_saves_while_results_are_merged_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Files that are read again after the merge would take the user's text for the base of the change."""
+    root = project(tmp_path / "work", 1)
+    (root / "plan.md").write_text("- [ ] End m00.py\n")
+    mine = "# mine\n" + (root / path).read_text()
+    script = [answer("End m00.py", edited("m00.py", "END = 0", "END = 1"))]
+    async with conversation(root, script, settings=CHECKS) as talk:
+        session_id, stored = plan_checklist(talk.app, "plan.md", SplitOptions()), type(talk.app.log).blob
+
+        def saves(log: object, sha256: str) -> bytes | None:
+            if read_split(talk.app, session_id).counts["done"]:  # so it is merged now
+                (root / path).write_text(mine)
+            return stored(talk.app.log, sha256)
+
+        monkeypatch.setattr(type(talk.app.log), "blob", saves)
+        report = await run_split(talk.app, session_id)
+        assert (root / path).read_text() == mine
+        assert report.status == ("failed" if COPIES else "unverified")
+        monkeypatch.undo()
+        report = await resumed(talk.app, session_id, "resume" if COPIES else "accept")
+        assert report.status == "complete", report.detail
+    assert "mine" in (root / path).read_text()
+    assert "END = 1" in (root / "m00.py").read_text()
+    assert "[x]" in (root / "plan.md").read_text()
+
+
 @pytest.mark.promise("SPLIT-3")
 async def test_run_killed_after_any_commit_goes_on_and_does_nothing_twice(tmp_path: Path, home: Path) -> None:
     root = project(tmp_path / "work", 2)
