@@ -44,7 +44,7 @@ async def _decline(params: object) -> ElicitResult:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="variables of Linux's loader")
-@pytest.mark.promise("SOURCE-24")
+@pytest.mark.promise("SOURCE-25")
 @pytest.mark.parametrize("kind", [0, 1], ids=["bubblewrap", "Landlock"])
 async def test_the_loader_obeys_a_definition_only_in_the_sandbox(
     tmp_path: Path, sandboxes: list[Protection], kind: int
@@ -73,7 +73,7 @@ async def test_the_loader_obeys_a_definition_only_in_the_sandbox(
     assert not [name for name in seen if name.startswith("HANDRAIL_SET_")]
 
 
-@pytest.mark.promise("SOURCE-25")
+@pytest.mark.promise("SOURCE-26")
 async def test_a_source_that_may_write_the_workspace_gets_no_other_repository_and_no_secret(
     tmp_path: Path, sandboxes: list[Protection]
 ) -> None:
