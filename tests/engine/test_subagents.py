@@ -309,7 +309,7 @@ async def test_a_tree_that_was_killed_goes_on_and_does_nothing_twice(
 
 @pytest.mark.promise("SUB-2")
 async def test_a_subagent_that_goes_on_below_a_question_only_reads(tmp_path: Path) -> None:
-    """It began as work in mode auto; mode plan alone would let it run commands that read, a question does not."""
+    """It began as work in mode auto. Mode plan lets it run commands that read; a question does not."""
     command = [sys.executable, "-m", "tests.engine.killed_subagent", str(tmp_path), "answer"]
     async with await anyio.open_process(command, stdout=None, stderr=None) as process:
         await eventually((tmp_path / "asked").exists)
