@@ -38,7 +38,7 @@ def missing(app: App) -> list[str]:
     return missing_variables(app, app.sources.folders.named("plain"))
 
 
-@pytest.mark.promise("SOURCE-25")
+@pytest.mark.promise("SOURCE-30")
 @pytest.mark.parametrize("expired", [False, True])
 @pytest.mark.parametrize("whose", ["yours", "workspace"])
 async def test_a_sign_in_is_sent_to_the_address_where_it_was_made_alone(
@@ -74,7 +74,7 @@ async def test_a_sign_in_is_sent_to_the_address_where_it_was_made_alone(
     assert signed_in == [False]
 
 
-@pytest.mark.promise("SOURCE-25")
+@pytest.mark.promise("SOURCE-30")
 async def test_a_workspaces_secret_is_for_what_it_started_when_it_was_stored(tmp_path: Path) -> None:
     program, *arguments = words()
     plain = {"command": program, "args": arguments, "env": {"K": "${SHOP_KEY}"}}
