@@ -19,6 +19,8 @@ from handrail.app.splits.plans import (
 )
 from handrail.app.splits.run import read_split, run_split, tell_split
 from handrail.app.splits.settle import settle_conflict
+from handrail.interfaces.cli.render.split_lines import report_lines
+from handrail.interfaces.cli.render.styles import plain
 from handrail.protocol.errors import StorageFull, UsageProblem
 from handrail.protocol.events import ChangeApplied, SideAnswered, SideAsked, SubtaskDone, SubtaskStarted
 from handrail.protocol.subtask import Settlement, SplitCommand, SplitLimits
@@ -111,6 +113,9 @@ async def test_six_overlaps_are_six_conflicts_none_lost_and_none_applied(tmp_pat
             text = "ONE = 'text'\n" if how == "text" else None
             report = await settle_conflict(talk.app, report.session_id, each.id, how, text)
         assert report.conflicts == ()
+        said = "\n".join(plain(row) for row in report_lines(report, 79))
+        assert "All conflicts are settled." in said
+        assert "overlaps" not in said
         report = await resumed(talk.app, report.session_id)
         if not COPIES:
             report = await resumed(talk.app, report.session_id, "accept")
@@ -152,6 +157,36 @@ async def test_what_the_user_changed_meanwhile_is_merged_or_a_conflict(tmp_path:
     assert "END = 'mine'" in (root / "m00.py").read_text()
     assert "ONE = 'a'" in (root / "m00.py").read_text()
     assert (root / "m01.py").read_text() == module(1).replace("ONE = 1", "ONE = 'mine'")
+
+
+@pytest.mark.promise("SPLIT-2")
+@pytest.mark.parametrize("path", ["m00.py", "plan.md"])
+async def test_what_the_user_saves_while_results_are_merged_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Files that are read again after the merge would take the user's text for the base of the change."""
+    root = project(tmp_path / "work", 1)
+    (root / "plan.md").write_text("- [ ] End m00.py\n")
+    mine = "# mine\n" + (root / path).read_text()
+    script = [answer("End m00.py", edited("m00.py", "END = 0", "END = 1"))]
+    async with conversation(root, script, settings=CHECKS) as talk:
+        session_id, stored = plan_checklist(talk.app, "plan.md", SplitOptions()), type(talk.app.log).blob
+
+        def saves(log: object, sha256: str) -> bytes | None:
+            if read_split(talk.app, session_id).counts["done"]:  # so it is merged now
+                (root / path).write_text(mine)
+            return stored(talk.app.log, sha256)
+
+        monkeypatch.setattr(type(talk.app.log), "blob", saves)
+        report = await run_split(talk.app, session_id)
+        assert (root / path).read_text() == mine
+        assert report.status == ("failed" if COPIES else "unverified")
+        monkeypatch.undo()
+        report = await resumed(talk.app, session_id, "resume" if COPIES else "accept")
+        assert report.status == "complete", report.detail
+    assert "mine" in (root / path).read_text()
+    assert "END = 1" in (root / "m00.py").read_text()
+    assert "[x]" in (root / "plan.md").read_text()
 
 
 @pytest.mark.promise("SPLIT-3")
@@ -362,7 +397,8 @@ async def test_busy_provider_slows_all_subtasks_down_and_fails_none(tmp_path: Pa
 async def test_plan_of_a_model_is_shown_edited_and_only_then_started(tmp_path: Path) -> None:
     root = project(tmp_path / "work", 2)
     wrong = {"subtasks": [{"id": "a", "instruction": "Do a.", "files": ["none.py"]}]}
-    right = {"subtasks": [{"id": "a", "instruction": "Do a.", "files": ["m00.py"], "model_class": "fast"}]}
+    found = {"id": "a", "instruction": "Do a.", "files": ["m00.py"], "model_class": "fast"}
+    right = {"subtasks": [found, found | {"id": "again", "depends_on": ["a"]}]}
     script = [
         {"when": "cannot be used", "text": [json.dumps(right)]},
         {"when": "The request: ", "text": [json.dumps(wrong)]},
@@ -372,7 +408,7 @@ async def test_plan_of_a_model_is_shown_edited_and_only_then_started(tmp_path: P
     async with conversation(root, script, settings=CHECKS) as talk:
         session_id = await plan_task(talk.app, "Improve both.", SplitOptions())
         plan = known_plan(talk.app, session_id)
-        assert [each.files for each in plan.subtasks] == [("m00.py",)]
+        assert [(each.id, each.files) for each in plan.subtasks] == [("a", ("m00.py",))]
         assert read_split(talk.app, session_id).status == "planned"
         edited_plan = plan_of(subtask("b", "m01.py"))
         await change_plan(talk.app, session_id, edited_plan)

@@ -1,8 +1,13 @@
 """What is said to be going on."""
 
+from typing import get_args
+
+import pytest
+
 from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.render.styles import plain
-from handrail.protocol.events import Delta, Event, Recorded, RequestStarted, TurnStarted
+from handrail.protocol.events import Delta, Event, Recorded, RequestStarted, SideAsked, TurnStarted
+from handrail.protocol.events.requests import Purpose
 from tests.interfaces.cli.shown import asked, ended, started
 
 
@@ -28,6 +33,13 @@ def test_a_turn_has_a_word_and_a_clock_from_its_first_second_on() -> None:
     assert lines(activity, 75) == ["  thinking  1:11 min"]
     activity.saw(at(80, ended()))
     assert lines(activity, 90) == []
+
+
+@pytest.mark.parametrize("purpose", get_args(Purpose))
+def test_every_side_request_but_a_title_is_told(purpose: Purpose) -> None:
+    activity = Activity()
+    activity.saw(at(0, SideAsked(request_id="r_1", purpose=purpose, model="scripted/x")))
+    assert bool(lines(activity, 3.2)) == (purpose != "title")
 
 
 def test_a_running_command_shows_the_end_of_its_output() -> None:

@@ -19,7 +19,7 @@ def test_a_source_is_trusted_as_it_was_shown_and_its_connection_is_tested(site: 
     site.open(page, {"text": "Hello."}, path="sources")
     tile = page.locator("section.tile").first
     expect(tile).to_contain_text("A <b>plain</b> one.")
-    expect(tile).to_contain_text("In the sandbox: network.")
+    expect(tile).to_contain_text("in the sandbox; network: yes; writes: nothing")
     tile.get_by_role("button", name="Trust it").click()
     expect(page.get_by_role("button", name="Test connection")).to_be_visible()
     page.get_by_role("button", name="Test connection").click()
@@ -40,3 +40,44 @@ def test_a_source_is_trusted_as_it_was_shown_and_its_connection_is_tested(site: 
     expect(github).to_have_count(0)
     assert Credentials(find_places(os.environ), os.environ).names() == []
     assert Path(site.root, ".mcp.json").exists()
+
+
+@pytest.mark.promise("SOURCE-24")
+def test_all_that_is_trusted_with_a_source_is_shown_where_it_is_trusted(site: Site, page: Page) -> None:
+    """What is not on the tile would be trusted unseen: variables, secrets, calls without a question."""
+    program = site.root / "serve.py"
+    program.write_text("pass")
+    stdio = {
+        "command": "python3",
+        "args": ["serve.py", "-c", "# harmless\nevil()"],
+        "env": {"LD_PRELOAD": "<b>x.so</b>", "K": "${SOME_API_KEY}\u202e"},
+        "handrail": {"tools": {"unasked": ["*"]}, "trust_annotations": True, "writes": ["workspace"]},
+    }
+    http = {"url": "https://there.example/mcp", "headers": {"Authorization": "Bearer ${OTHER_API_KEY}"}}
+    shared(site.root, local=stdio, far=http)
+    site.open(page, {"text": "Hello."}, path="sources")
+    local = page.locator("section.tile", has_text="local").locator(".rights li")
+    expect(local).to_have_text(
+        [
+            "runs: python3 serve.py -c '# harmless\\nevil()'",
+            "LD_PRELOAD = <b>x.so</b>",
+            "K = ${SOME_API_KEY}<U+202E>",
+            "gets your variables or secrets: SOME_API_KEY",
+            "in the sandbox; network: yes; writes: workspace",
+            "its tools run without asking where it says that they only read",
+            "without asking in mode auto and sandbox: *",
+            "serve.py: 4 bytes, run as it is now",
+        ]
+    )
+    far = page.locator("section.tile", has_text="far").locator(".rights li")
+    expect(far).to_have_text(
+        [
+            "reaches: https://there.example/mcp",
+            "Authorization = Bearer ${OTHER_API_KEY}",
+            "gets your variables or secrets: OTHER_API_KEY",
+        ]
+    )
+    told = page.request.get(site.place("trust").replace("/w/", "/api/w/"))
+    rights = {each["name"]: each["rights"] for each in told.json()["sources"]}
+    assert "gets your variables or secrets: OTHER_API_KEY" in rights["far"]
+    assert len(rights["local"]) == 8

@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from handrail.config.files import write_atomically
@@ -33,6 +33,8 @@ class SourceRow(Value):
     description: str = ""
     address: str = ""
     """Its command or its URL, as it is written: without secrets."""
+    rights: tuple[str, ...] = ()
+    """All that is trusted with it, in lines, as `handrail trust` shows them."""
     network: bool = False
     writes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -91,6 +93,7 @@ def _row(app: "App", source: Source, *, hidden: bool) -> SourceRow:
         kind=file.kind,
         description=file.description,
         address=file.url or shlex.join(file.command),
+        rights=tuple(source_rights(source)),
         network=file.network or bool(file.url),
         writes=file.writes,
         missing=tuple(missing_variables(app, source)),
@@ -99,6 +102,32 @@ def _row(app: "App", source: Source, *, hidden: bool) -> SourceRow:
         problem=health.problem if health else "",
         sha256=source.sha256,
     )
+
+
+def source_rights(source: Source) -> Iterator[str]:
+    """All that is trusted with the source, in lines: what it starts or reaches, gets and may do."""
+    for line in _rights(source):
+        yield line.replace("\n", "\\n")
+
+
+def _rights(source: Source) -> Iterator[str]:
+    file, sign_in = source.file, source.file.oauth
+    yield f"{'reaches' if file.url else 'runs'}: {file.url or shlex.join(file.command)}"
+    for name, text in (*file.env.items(), *file.headers.items()):
+        yield f"{name} = {text}"
+    if sign_in.client_id or sign_in.scopes:
+        yield f"signs in as {sign_in.client_id or 'a new client'}, for: {' '.join(sign_in.scopes) or 'all'}"
+    if file.variables:
+        yield f"gets your variables or secrets: {', '.join(file.variables)}"
+    if file.command:
+        writes = ", ".join(file.writes) or "nothing"
+        yield f"in the sandbox; network: {'yes' if file.network else 'no'}; writes: {writes}"
+    if file.trust_annotations:
+        yield "its tools run without asking where it says that they only read"
+    if file.tools.unasked:
+        yield f"without asking in mode auto and sandbox: {', '.join(file.tools.unasked)}"
+    for program, data in source.programs.items():
+        yield f"{program}: {len(data):,} bytes, run as it is now"
 
 
 def missing_variables(app: "App", source: Source) -> list[str]:

@@ -91,6 +91,7 @@ def _risk(plan: SplitPlan, strategy: Strategy) -> str:
     written = Counter(path for one in plan.subtasks for path in set(one.writes or one.files))
     shared = sum(count > 1 for count in written.values())
     ignored = sum(len(one.depends_on) for one in plan.subtasks) if strategy == "all_at_once" else 0
-    risks = [f"{shared} files have several writers and may conflict"] if shared else []
+    several = "1 file has" if shared == 1 else f"{shared} files have"
+    risks = [f"{several} several writers and may conflict"] if shared else []
     risks += [f"{ignored} dependencies are ignored"] if ignored else []
     return "; ".join(risks)

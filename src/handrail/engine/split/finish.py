@@ -35,19 +35,29 @@ async def finish(
     if state.applied:  # a killed process had come so far
         session.append(SplitEnded(state="complete", files=touched_paths(state)))
         return
-    merged = await run_sync(merged_now, state, workspace, session.log.blob)
+    now = await run_sync(_read_once, state, workspace)
+    merged = await run_sync(_merged, state, now, session.log.blob)
     if merged.conflicts:
         where = Counter(each.path for each in merged.conflicts)
         detail = f"{len(merged.conflicts)} overlaps in {_named(list(where))}. Nothing was applied."
         session.append(ConflictsFound(merged.conflicts), SplitPaused(why="conflicts", detail=detail))
         return
-    files = await run_sync(proposed_files, workspace, merged.files, state)
+    files = await run_sync(_proposed, now, merged.files, state)
     if not files:
         session.append(
             SplitEnded(state="complete", detail="Nothing is different: there was nothing to apply.")
         )
         return
-    verified = await _verified(checks, files)
+    try:
+        verified = await _verified(checks, files)
+    except PathProblem as problem:
+        if problem.reason != "stale_file":
+            raise
+        detail = (
+            f"{problem.path} was saved meanwhile. Nothing was applied. Resume the split to merge that too."
+        )
+        session.append(SplitEnded(state="failed", detail=detail))
+        return
     session.append(verified)
     if verified.status != "passed" and not accept:
         ended: SplitEnd = "failed" if verified.status == "failed" else "unverified"
@@ -67,35 +77,42 @@ def touched_paths(state: SplitState) -> tuple[str, ...]:
     return tuple(dict.fromkeys(file.path for each in done for file in each.files))
 
 
-def merged_now(state: SplitState, workspace: Workspace, blob: Callable[[str], bytes | None]) -> MergedFiles:
-    """All results merged into the workspace as it is now."""
-    now = {path: _content(workspace, path) for path in touched_paths(state)}
+def _read_once(state: SplitState, workspace: Workspace) -> dict[str, bytes | None]:
+    """The files that will be changed, as they are; the end refuses to replace what is saved after this."""
+    done = set(state.of("done"))
+    ticked = (item.path for name, item in plan_of(state).items.items() if name in done)
+    return {
+        path: workspace.read(path).data if workspace.exists(path) else None
+        for path in (*touched_paths(state), *ticked)
+    }
+
+
+def _merged(
+    state: SplitState, now: Mapping[str, bytes | None], blob: Callable[[str], bytes | None]
+) -> MergedFiles:
+    """All results merged into the files as they were read."""
     results = [done for name in ordered(plan_of(state)) if (done := state.subtasks[name].done)]
     return merge_results(now, results, blob, state.settled)
 
 
-def _content(workspace: Workspace, path: str) -> bytes | None:
-    return workspace.read(path).data if workspace.exists(path) else None
-
-
-def proposed_files(
-    workspace: Workspace, merged: Mapping[str, bytes | None], state: SplitState
+def _proposed(
+    now: Mapping[str, bytes | None], merged: Mapping[str, bytes | None], state: SplitState
 ) -> list[ProposedFile]:
-    """The files that differ from the workspace, and the checklist with its items ticked."""
+    """The files that become different, and the checklist with its items ticked."""
     wanted = dict(merged)
     done = set(state.of("done"))
     for name, item in plan_of(state).items.items():
         if name in done:
-            old = wanted.get(item.path) or _content(workspace, item.path)
+            old = wanted.get(item.path) or now[item.path]
             if old is None:
                 raise PathProblem(f"The checklist {item.path} is gone.", "file_missing", item.path)
             wanted[item.path] = complete_item(old, item)
     found = []
     for path, data in wanted.items():
-        now = _content(workspace, path)
-        if now != data:
+        before = now[path]
+        if before != data:
             text = decode(data).text if data is not None else None
-            found.append(ProposedFile(path, text, sha256(now).hexdigest() if now is not None else ""))
+            found.append(ProposedFile(path, text, sha256(before).hexdigest() if before is not None else ""))
     return found
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import ValidationError, convert
+from msgspec.structs import replace
 
 from handrail.engine.requests.model_requests import SideCall
 from handrail.engine.split.graph import plan_problems
@@ -133,6 +134,7 @@ async def ask_for_plan(
         found = parse_answer(attempt.answered.text, PLAN_SCHEMA)
         try:
             planned = convert(found.value, _Planned).subtasks if found.value is not None else ()
+            planned = _without_repeats(planned)
             problems = [*found.problems, *plan_problems(planned), *_unknown_files(planned, sizes)]
         except ValidationError:
             planned = ()
@@ -143,6 +145,20 @@ async def ask_for_plan(
     raise UsageProblem(
         f"{side.model.name} proposed no plan that can be run: {refused}. Split it yourself: name files with"
         " --files, or write the plan to a file and start it with --plan."
+    )
+
+
+def _without_repeats(subtasks: Sequence[Subtask]) -> tuple[Subtask, ...]:
+    """Without those that are the same as an earlier one but for their names."""
+    first: dict[tuple[str, tuple[str, ...], tuple[str, ...]], str] = {}
+    kept_as = {one.id: first.setdefault((one.instruction, one.files, one.writes), one.id) for one in subtasks}
+    return tuple(
+        replace(
+            each,
+            depends_on=tuple(dict.fromkeys(kept_as.get(name, name) for name in each.depends_on)),
+        )
+        for each in subtasks
+        if kept_as[each.id] == each.id
     )
 
 

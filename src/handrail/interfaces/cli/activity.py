@@ -19,6 +19,7 @@ SIDE_REQUESTS: dict[Purpose, tuple[str, str]] = {
     "breakout": ("deciding", "what your message means for the paused run"),
     "route": ("deciding", "which route to take"),
     "search": ("trying", "one more answer"),
+    "subtask": ("splitting", "a subtask"),
 }
 
 

@@ -1,6 +1,7 @@
 """What it takes to start a source or to reach it: words, environment, headers and secrets, filled in."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -8,7 +9,7 @@ from urllib.parse import urlsplit
 
 from handrail.config.places import make_private
 from handrail.config.sources import LOOPBACK, OWN_VARIABLES, REFERENCE, Source
-from handrail.tools.sandbox.protected_paths import SandboxSetup
+from handrail.tools.sandbox.protected_paths import SandboxSetup, find_risks, is_inside, own_hard_links
 from handrail.tools.secrets import (
     MIN_LENGTH,
     Secret,
@@ -18,10 +19,26 @@ from handrail.tools.secrets import (
     without_secrets,
     without_workspace_programs,
 )
+from handrail.workspace.files import Workspace
+from handrail.workspace.stat_index import snapshot
 
 STORED_AS = "source/{source}/{name}"
 """A source's secret among the stored credentials."""
 WORKSPACE_WORD, GIT_WORD = "workspace", ".git"
+SET_INSIDE = "HANDRAIL_SET_"
+"""Before the names of the definition's variables, until the sandbox is closed."""
+SET_VARIABLES = f"""
+import os, sys, _signal
+_signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+_signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
+for name in [name for name in os.environ if name.startswith({SET_INSIDE!r})]:
+    os.environ[name.removeprefix({SET_INSIDE!r})] = os.environ.pop(name)
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError as error:
+    sys.exit(f"{{sys.argv[1]}}: {{error.strerror}}")
+"""
+"""Runs in the sandbox. What starts a sandbox must not have these variables: LD_PRELOAD loads code into it."""
 
 
 class SourceFailed(Exception):
@@ -106,30 +123,45 @@ def cache_folder(name: str, environ: Mapping[str, str]) -> Path:
     return (Path(chosen) if os.path.isabs(chosen) else home / ".cache") / "handrail" / "sources" / name
 
 
-def sandbox_setup(launch: Launch, workspace: Path, state: tuple[Path, ...], log: Path) -> SandboxSetup:
+def sandbox_setup(launch: Launch, workspace: Workspace, log: Path) -> SandboxSetup:
     """Where the program of a source runs. It writes only its cache folder and what the source names."""
-    file, home = launch.source.file, os.path.expanduser("~")
+    file, home, root = launch.source.file, os.path.expanduser("~"), workspace.root
     make_private(launch.cache)
     places = [
-        os.path.realpath(os.path.join(workspace, place.replace("${HOME}", home).replace("~", home, 1)))
+        os.path.realpath(os.path.join(root, place.replace("${HOME}", home).replace("~", home, 1)))
         for place in file.writes
         if place not in (WORKSPACE_WORD, GIT_WORD)
     ]
+    here = os.path.realpath(root)
+    overlaps = any(each == here or is_inside(each, here) or is_inside(here, each) for each in places)
     writes = WORKSPACE_WORD in file.writes
-    environ = without_workspace_programs(workspace, without_secrets(os.environ))
+    environ = without_workspace_programs(root, without_secrets(os.environ))
+    index = snapshot(root)
+    risks, ours = find_risks(index), workspace.program_paths
     return SandboxSetup(
-        workspace,
-        state,
+        root,
+        workspace.state_folders,
         environ,
         git=writes and GIT_WORD in file.writes,
-        log=log if writes else None,
+        repositories=risks.repositories,
+        secrets=risks.secrets,
+        linked=risks.linked,
+        own=(*ours, *own_hard_links(index, root, ours)),
+        log=log if writes or overlaps else None,
         writable=(str(launch.cache), *(place for place in places if os.path.isdir(place))),
         closed=not writes,
     )
 
 
-def child_environment(confined: Mapping[str, str], launch: Launch) -> dict[str, str]:
-    """The environment of the program: the sandbox's, folders for downloads, and its own variables."""
+def confined_words(launch: Launch) -> list[str]:
+    """The words to confine: the program, which gets the definition's variables when it is confined."""
+    if not launch.environ:
+        return list(launch.words)
+    return [os.path.realpath(sys.executable), "-I", "-S", "-c", SET_VARIABLES, *launch.words]
+
+
+def launcher_environment(confined: Mapping[str, str], launch: Launch) -> dict[str, str]:
+    """The environment of what starts the sandbox: folders for downloads, nothing that it would obey."""
     cache = str(launch.cache)
     folders = {"XDG_CACHE_HOME": cache, "npm_config_cache": f"{cache}/npm", "UV_CACHE_DIR": f"{cache}/uv"}
-    return {**confined, **folders, **launch.environ}
+    return {**confined, **folders, **{SET_INSIDE + name: value for name, value in launch.environ.items()}}

@@ -67,9 +67,9 @@ class Opener(NamedTuple):
             return OpenServer(reached.transport(), lambda: reached.problem, reached.begin_call, lambda: 0)
         from handrail.tools.sources.stdio import ServerProcess, stdio_transport
 
-        setup = sandbox_setup(launch, self.workspace.root, self.workspace.state_folders, self.log_folder)
+        prepare = partial(sandbox_setup, launch, self.workspace, self.log_folder)
         started = ServerProcess(launch)
-        streams = stdio_transport(started, self.sandbox, setup)
+        streams = stdio_transport(started, self.sandbox, prepare)
         return OpenServer(streams, started.why_ended, started.begin_call, lambda: started.pid)
 
 

@@ -5,7 +5,7 @@ The library's own transport starts programs outside the sandbox and keeps lines 
 
 import fcntl
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from handrail.tools.commands.output import CapturedOutput
 from handrail.tools.process import RunningProcess, exceeded_limit, stop_group
 from handrail.tools.sandbox.protected_paths import SandboxSetup
 from handrail.tools.sandbox.sandbox import ConfinedCommand, Sandbox
-from handrail.tools.sources.launch import Launch, SourceFailed, child_environment
+from handrail.tools.sources.launch import Launch, SourceFailed, confined_words, launcher_environment
 from handrail.tools.tool import strip_control_codes
 
 CHUNK = 1 << 18
@@ -97,19 +97,23 @@ class ServerProcess:
 
 @asynccontextmanager
 async def stdio_transport(
-    server: ServerProcess, sandbox: Sandbox, setup: SandboxSetup
+    server: ServerProcess, sandbox: Sandbox, prepare: Callable[[], SandboxSetup]
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Streams of messages from and to the program; no process of it is left after the block."""
+    """Streams of messages from and to the program; no process of it is left after the block.
+
+    `prepare` looks through the workspace, in a thread.
+    """
     file = server.launch.source.file
+    setup = await anyio.to_thread.run_sync(prepare)
     async with AsyncExitStack() as stack:
-        words = server.launch.words
+        words = confined_words(server.launch)
         confined = await stack.enter_async_context(sandbox.confine(words, setup, network=file.network))
         ours, theirs = _make_pipes(stack)
         try:
             process = await confined.start(
                 confined.words,
                 folder=setup.workspace,
-                environment=child_environment(confined.environ, server.launch),
+                environment=launcher_environment(confined.environ, server.launch),
                 stdin=theirs.stdin,
                 stdout=theirs.stdout,
                 stderr=theirs.stderr,
@@ -118,7 +122,8 @@ async def stdio_transport(
             os.close(ours.stdin)
             if not isinstance(error, OSError):
                 raise
-            raise SourceFailed(f"{words[0]} cannot be started ({error.strerror or error})") from error
+            program, why = server.launch.words[0], error.strerror or error
+            raise SourceFailed(f"{program} cannot be started ({why})") from error
         finally:
             for descriptor in theirs:
                 os.close(descriptor)

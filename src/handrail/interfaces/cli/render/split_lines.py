@@ -82,7 +82,7 @@ def report_lines(report: "SplitReport", width: int) -> list[Line]:
     rows += [subtask_line(row, width) for row in report.subtasks[:MAX_ROWS]] + _more(len(report.subtasks))
     for conflict in report.conflicts:
         rows += conflict_lines(conflict, width)
-    if report.detail:
+    if report.detail and (report.conflicts or report.status != "paused: conflicts"):
         rows += wrap(line(one_line(report.detail)), width, INDENT)
     if report.checks:
         rows += wrap(line(("dim", f"checks: {', '.join(report.checks)}")), width, INDENT)
@@ -99,6 +99,10 @@ def next_words(report: "SplitReport") -> list[str]:
             return [f"`{name.format('start')}` starts it."]
         case "complete" if report.files:
             return [f"`handrail undo --session {report.session_id}` takes all of it back."]
+        case "paused: conflicts" if not report.conflicts:
+            return [
+                f"All conflicts are settled. `{name.format('resume')}` verifies the result and applies it."
+            ]
         case "paused: conflicts":
             settle = f"{name.format('settle')} CONFLICT --take ours|theirs|both"
             return [f"`{settle}` settles one, `--text FILE` or `--ask` too; then `{name.format('resume')}`."]

@@ -90,6 +90,14 @@ class UntrustedCommand(Value):
     """The message that it sends."""
 
 
+class UntrustedSource(Value):
+    name: str
+    sha256: str
+    changed: bool
+    rights: tuple[str, ...]
+    """All that is trusted with it, in lines."""
+
+
 class TrustReport(Value):
     """What came with the workspace and has no effect before it is trusted."""
 
@@ -100,7 +108,7 @@ class TrustReport(Value):
     wrong: dict[str, str]
     """Agents, skills and sources whose files are wrong, and why."""
     skills: tuple[UntrustedAgent, ...]
-    sources: tuple[UntrustedAgent, ...]
+    sources: tuple[UntrustedSource, ...]
 
 
 async def show_trust(call: Call) -> TrustReport:
@@ -110,6 +118,7 @@ async def show_trust(call: Call) -> TrustReport:
 
 def _report(call: Call, loaded: LoadedSettings) -> TrustReport:
     from handrail.app.extensions.agents import Agents
+    from handrail.app.extensions.sources import source_rights
 
     untrusted, wrong = Agents(call.workspace.root, call.workspace.environ).untrusted()
     commands = own_commands(call.app).untrusted()
@@ -124,7 +133,10 @@ def _report(call: Call, loaded: LoadedSettings) -> TrustReport:
         ),
         {name: str(problem) for name, problem in (*wrong.items(), *broken.items(), *unreadable.items())},
         tuple(UntrustedAgent(skill.name, skill.sha256, state == "changed") for skill, state in skills),
-        tuple(UntrustedAgent(each.name, each.sha256, state == "changed") for each, state in sources),
+        tuple(
+            UntrustedSource(each.name, each.sha256, state == "changed", tuple(source_rights(each)))
+            for each, state in sources
+        ),
     )
 
 

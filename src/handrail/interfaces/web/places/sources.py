@@ -39,13 +39,8 @@ def _tile(row: SourceRow) -> Html:
     lines: list[Html] = [h("p", where, " · ", h("span", sign, " ", health, class_="health"), class_="soft")]
     if row.description:
         lines.append(h("p", one_line(row.description)))
-    if row.address:
-        lines.append(h("p", h("code", one_line(row.address))))
-    if row.kind == "stdio":
-        rights = [*(["network"] if row.network else []), *(f"writes {each}" for each in row.writes)]
-        lines.append(
-            h("p", f"In the sandbox: {', '.join(rights) or 'no network, writes nothing'}.", class_="soft")
-        )
+    if row.rights:
+        lines.append(h("ul", *(h("li", one_line(each)) for each in row.rights), class_="rights"))
     if row.problem:
         lines.append(h("p", one_line(row.problem), class_="bad"))
     lines += [_secret_form(row.name, variable) for variable in row.missing]

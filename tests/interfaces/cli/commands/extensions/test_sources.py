@@ -63,8 +63,8 @@ def test_a_source_of_the_workspace_is_shown_with_its_rights_before_it_is_trusted
     with terminal("trust", cwd=work) as talk:
         talk.expect("The source wrong cannot be trusted")
         talk.expect("The source plain, from ")
-        talk.expect("would run: ")
-        talk.expect("it gets your variables or secrets: HOME_TOKEN")
+        talk.expect("    runs: ")
+        talk.expect("    gets your variables or secrets: HOME_TOKEN")
         talk.expect("network: yes; writes: nothing")
         talk.expect("Trust this, as it is now?")
         talk.type("y" + ENTER)

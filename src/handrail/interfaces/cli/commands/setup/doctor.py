@@ -15,7 +15,7 @@ from handrail.interfaces.cli.terminal import print_lines, terminal_width, use_co
 from handrail.protocol.errors import ConfigProblem
 
 STYLES = {"ok": "good", "warn": "bold", "fail": "bad", "-": "dim"}
-INDENT = " " * 17
+INDENT = " " * 18
 
 
 @click.command()
@@ -45,7 +45,7 @@ def command(**given: Any) -> int:
 
 def finding_lines(name: str, level: str, text: str, advice: str, *, width: int) -> list[Line]:
     """`model      ok    what was found     -> what to do`, wrapped below itself."""
-    head = line(f"{name:<11}", (STYLES[level], f"{level:<6}"))
+    head = line(f"{name:<12}", (STYLES[level], f"{level:<6}"))
     found = (*head, *line(text))
     ways = [line(("bold", f"-> {way}")) for way in advice.splitlines()]
     if len(ways) == 1:

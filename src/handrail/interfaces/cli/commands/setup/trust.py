@@ -1,7 +1,6 @@
 """`handrail trust`: show what comes with a workspace and would do something, and trust it."""
 
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,25 +122,13 @@ def show_skills(untrusted: "list[tuple[Skill, Trust]]") -> None:
 
 def show_sources(untrusted: "list[tuple[Source, Trust]]") -> None:
     """Each source with what it starts or reaches, and what that may do."""
+    from handrail.app.extensions.sources import source_rights
+
     for source, trust in untrusted:
-        file = source.file
         changed = ", changed since you trusted it" if trust == "changed" else ""
         print_text(f"The source {one_line(source.name)}, from {one_line(str(source.path))}{changed}:")
-        what = one_line(file.url or shlex.join(file.command))
-        print_text(f"    {'would reach' if file.url else 'would run'}: {what}")
-        for name, text in (*file.env.items(), *file.headers.items()):
-            print_text(f"    {one_line(name)} = {one_line(text)}")
-        if file.variables:
-            print_text(f"    it gets your variables or secrets: {', '.join(file.variables)}")
-        if file.command:
-            writes = ", ".join(map(one_line, file.writes)) or "nothing"
-            print_text(f"    in the sandbox; network: {'yes' if file.network else 'no'}; writes: {writes}")
-        if file.trust_annotations:
-            print_text("    its tools run without asking where it says that they only read")
-        if file.tools.unasked:
-            print_text(f"    without asking in mode auto: {one_line(', '.join(file.tools.unasked))}")
-        for program, data in source.programs.items():
-            print_text(f"    {one_line(program)}: {len(data):,} bytes, would be run as it is now")
+        for line in source_rights(source):
+            print_text(f"    {one_line(line)}")
 
 
 def ask_user(
