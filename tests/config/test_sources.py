@@ -150,3 +150,59 @@ def test_a_definition_that_is_no_file_is_reported(tmp_path: Path) -> None:
     assert "is not a file" in str(wrong["plain"])
     with pytest.raises(ConfigProblem):
         folders(tmp_path).named("plain")
+
+
+@pytest.mark.promise("SOURCE-3")
+@pytest.mark.parametrize(
+    ("words", "env", "names"),
+    [
+        (["node", "${WORKSPACE}/server.js"], {}, "server.js"),
+        (["python", "${ROOT:-tools}/server.py"], {}, "tools/server.py"),
+        (["python", "${HERE}/server.py"], {}, "server.py"),
+        (["node", "--require=${WORKSPACE}/hook.js", "x"], {}, "hook.js"),
+        (["node", "-r./hook.js", "x"], {}, "hook.js"),
+        (["node", "server"], {}, "server.js"),
+        (["node", "."], {}, "package.json"),
+        (["python", "-m", "server"], {}, "server.py"),
+        (["python", "-um", "tools.server"], {}, "tools/server/__main__.py"),
+        (["python", "-mtools.server"], {}, "tools/__init__.py"),
+        (["python", "tools"], {}, "tools/__main__.py"),
+        (["bash", "-c", "cd x; exec python -m server"], {}, "server.py"),
+        (["python", "-m", "server"], {"PYTHONPATH": "/x:${WORKSPACE}/lib"}, "lib/server.py"),
+        (["serve"], {"PATH": "${WORKSPACE}/bin:/bin"}, "bin/serve"),
+        (["node", "x"], {"NODE_OPTIONS": "--import file://${WORKSPACE}/hook.mjs"}, "hook.mjs"),
+        (["x"], {"LD_PRELOAD": "${WORKSPACE}/e.so"}, "e.so"),
+    ],
+)
+def test_a_program_of_the_workspace_cannot_be_replaced_after_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], env: dict[str, str], names: str
+) -> None:
+    """However the definition names it; the trust was for its bytes."""
+    monkeypatch.setenv("HERE", str(tmp_path))
+    program = tmp_path / names
+    program.parent.mkdir(parents=True, exist_ok=True)
+    shared(tmp_path, plain={"command": words[0], "args": words[1:], "env": env})
+    hashes = {folders(tmp_path).named("plain").sha256}
+    for text in ("first", "second"):
+        program.write_text(text)
+        source = folders(tmp_path).named("plain")
+        assert source.programs[names] == text.encode()
+        hashes.add(source.sha256)
+    assert len(hashes) == 3
+
+
+def test_a_folder_of_the_workspace_that_a_source_is_told_of_is_not_its_program(tmp_path: Path) -> None:
+    """Else each change of the project would need new trust."""
+    for name in ("package.json", "main.py"):
+        (tmp_path / name).write_text("{}")
+    shared(tmp_path, plain={"command": "npx-like", "args": ["-y", "files", "${WORKSPACE}"]})
+    assert not folders(tmp_path).named("plain").programs
+
+
+def test_a_definition_that_names_too_much_to_look_for_is_refused(tmp_path: Path) -> None:
+    shared(tmp_path, plain={"command": "x", "args": ["b c " * 900]})
+    assert not folders(tmp_path).named("plain").programs
+    many = [" ".join(f"a{number}x{each}" for each in range(20)) for number in range(90)]
+    shared(tmp_path, plain={"command": "x", "args": many})
+    with pytest.raises(ConfigProblem, match="put them in a script"):
+        folders(tmp_path).named("plain")

@@ -9,7 +9,15 @@ from typing import Any
 import anyio
 import pytest
 
-from handrail.protocol.commands import AnswerApproval, AnswerQuestion, Cancel, CancelSubagent, Rewind, SetMode
+from handrail.protocol.commands import (
+    AnswerApproval,
+    AnswerQuestion,
+    Cancel,
+    CancelSubagent,
+    Rewind,
+    SendMessage,
+    SetMode,
+)
 from handrail.protocol.events import (
     ApprovalAsked,
     ChangeApplied,
@@ -297,6 +305,30 @@ async def test_a_tree_that_was_killed_goes_on_and_does_nothing_twice(
     assert again.all(SubagentFinished)[0].report.files == (("log.txt",) if when_killed == "answer" else ())
     assert again.all(ChangePrepared) == []
     assert (tmp_path / "log.txt").read_text() == "once\n"
+
+
+@pytest.mark.promise("SUB-2")
+async def test_a_subagent_that_goes_on_below_a_question_only_reads(tmp_path: Path) -> None:
+    """It began as work in mode auto. Mode plan lets it run commands that read; a question does not."""
+    command = [sys.executable, "-m", "tests.engine.killed_subagent", str(tmp_path), "answer"]
+    async with await anyio.open_process(command, stdout=None, stderr=None) as process:
+        await eventually((tmp_path / "asked").exists)
+        process.kill()
+    async with conversation(tmp_path, [], session=last_session(tmp_path)) as talk:
+        await talk.until(TurnFinished)
+    name = talk.all(SubagentStarted)[0].subagent_id
+    steps = [
+        when("Handrail: mode plan", call("subagent", resume=name)),
+        when("resume=", run("cat log.txt")),
+        when("The user only asked", {"text": "I may only read."}),
+        {"text": "{}"},
+    ]
+    async with conversation(tmp_path, steps, session=talk.id, after=talk.seen[-1].seq) as again:
+        await again.send(SendMessage(text="Go on", route="plan-mode"))
+        report = (await again.until(SubagentFinished)).report
+        await again.send(Cancel())
+        await again.until(TurnFinished)
+    assert (report.text, report.refused) == ("I may only read.", 1)
 
 
 @pytest.mark.promise("SUB-7")

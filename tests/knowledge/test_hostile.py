@@ -9,8 +9,10 @@ import pytest
 
 from handrail.knowledge.adding import add
 from handrail.knowledge.base import KnowledgeBase
-from handrail.knowledge.documents.parsed import Unreadable
+from handrail.knowledge.documents.cut import cut
+from handrail.knowledge.documents.parsed import Kind, Unreadable
 from handrail.knowledge.documents.read import read_document
+from tests.hangs import no_hang
 from tests.knowledge.samples import encrypted_pdf, endless_pdf, make_docx, make_pdf, zip_bomb
 
 pytestmark = pytest.mark.anyio
@@ -76,6 +78,53 @@ async def test_a_pdf_that_never_ends_is_stopped() -> None:
     with pytest.raises(Unreadable, match="its reader was stopped after 2 s"):
         await read_document(endless_pdf(), "pdf", seconds=2)
     assert time.monotonic() - started < 60
+
+
+SIZE = 200_000
+HOSTILE = {
+    "blanks in a heading": "# a" + " " * SIZE + "x",
+    "blanks before no anchor": "a" + " " * SIZE + "{#x\n===",
+    "closing marks": "# " + " #" * (SIZE // 2) + "x",
+    "anchors": "# " + " {#a}" * (SIZE // 5) + "x",
+    "links that do not end": "[" * SIZE,
+    "empty links in a heading": "# " + "[](" * (SIZE // 3),
+    "blanks in a link": "[a](" + " " * SIZE + "x",
+    "marks below a line": "a\n" + "=" * SIZE + "x",
+    "blanks below a line": "a\n=" + " " * SIZE + "x",
+    "empty lines": "a" + "\n \n" * (SIZE // 3),
+    "ends of sentences": ".)" * (SIZE // 2),
+    "a number": "1." * (SIZE // 2),
+    "sections": "section 1" + " , " * (SIZE // 3),
+    "a name in code": "`" + "a." * (SIZE // 2),
+    "a long form": "a-" * (SIZE // 2) + " (AB)",
+    "modifiers": "export " * (SIZE // 7),
+}
+
+
+@pytest.mark.promise("KB-6")
+@pytest.mark.parametrize("kind", ["markdown", "text", "code"])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+async def test_no_line_makes_a_reader_of_text_spin(kind: Kind, text: str) -> None:
+    """These are read on the event loop: a pattern that tries each blank twice stops the whole server."""
+    with no_hang():
+        parsed = await read_document(text.encode(), kind)
+        assert cut(parsed, name="a", source="/a", tier="note", sha256="0" * 64, size=SIZE).paragraphs
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "anchor"),
+    [
+        ("## One two ##", "One two", "one-two"),
+        ("# C#", "C#", "c"),
+        ("# One {#first}  ", "One", "first"),
+        ("# One {#first} #", "One", "first"),
+        ("#\tOne\t#\t", "One", "one"),
+        ("### ###", "", ""),
+    ],
+)
+async def test_heading_is_named_without_its_marks(line: str, name: str, anchor: str) -> None:
+    parsed = await read_document(line.encode(), "markdown")
+    assert [(each.level > 0, each.name, each.anchor) for each in parsed.blocks] == [(True, name, anchor)]
 
 
 @pytest.mark.promise("KB-6")

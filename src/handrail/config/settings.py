@@ -102,7 +102,7 @@ def workspace_file(word: str, folder: Path, workspace: Path) -> Path | None:
     if "\0" in word:
         return None
     path = Path(os.path.realpath(folder / os.path.expanduser(word)))
-    return path if path.is_relative_to(os.path.realpath(workspace)) and path.is_file() else None
+    return path if path.is_relative_to(os.path.realpath(workspace)) and os.path.isfile(path) else None
 
 
 def hook_files(data: bytes, folder: Path, workspace: Path) -> list[Path]:

@@ -4,16 +4,16 @@
     .mcp.json                       in a workspace, in the format that other programs read
 
 A source of a workspace can be used once the user has trusted the exact bytes of its definition, and of the
-files of the workspace that its command names. The user's come before the workspace's.
+files of the workspace that its command and variables name. The user's come before the workspace's.
 """
 
 import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -152,11 +152,11 @@ class Source(NamedTuple):
     data: bytes
     """The bytes of the definition."""
     programs: Mapping[str, bytes] = {}
-    """Files of the workspace that the command names, by their paths in it."""
+    """Files of the workspace that the command and its variables name, by their paths in it."""
 
     @property
     def sha256(self) -> str:
-        """Hash of the definition and of the files that its command names."""
+        """Hash of the definition and of the files that it names."""
         parts = {self.path.name: self.data, **self.programs}
         lines = [f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in sorted(parts.items())]
         return hashlib.sha256("\n".join([self.name, *lines]).encode()).hexdigest()
@@ -299,10 +299,81 @@ class SourceFolders:
         if Path(os.path.realpath(path)) != path:
             raise ConfigProblem(f"{path} leads elsewhere; a workspace's source has to be a file. Copy it.")
         programs = {}
-        for word in file.command:
-            if found := workspace_file(word, self._workspace, self._workspace):
-                programs[found.relative_to(self._workspace).as_posix()] = read_bytes(found) or b""
+        for found in _named_files(file, self._workspace, path):
+            programs[found.relative_to(self._workspace).as_posix()] = read_bytes(found) or b""
         return Source(name, where, path, file, data, programs)
+
+
+# Files of the workspace that a definition names
+
+SEPARATORS = re.compile(r"""[\s:;,=&|()<>"'`]+""")
+MODULE_OPTION = re.compile(r"-[A-Za-z]*m(?P<name>.*)")
+SHORT_OPTION = re.compile(r"-[A-Za-z](?P<value>.+)")
+MODULE = re.compile(r"\w+(\.\w+)*")
+READS_PACKAGE = ("node", "bun", "npm", "pnpm", "yarn")
+"""Programs that find in the package.json of their folder what to run."""
+MAX_NAMED = 1_000
+
+
+def _named_files(file: SourceFile, workspace: Path, path: Path) -> Iterator[Path]:
+    """The files that the program is started from, or told of: any of them can be what runs.
+
+    Variables count with the value that they have now, and without it.
+    """
+    names, folders = dict[str, None](), {str(workspace): None}
+    variables: tuple[Mapping[str, str], ...] = (os.environ, {})
+    for environ in variables:
+        words, values = (
+            [_filled(text, workspace, environ) for text in texts]
+            for texts in (file.command, file.env.values())
+        )
+        names |= dict.fromkeys((*words, *_names_in(words), *values, *_names_in(values)))
+        places = (os.path.realpath(workspace / each) for text in values for each in text.split(":"))
+        inside = (each for each in places if Path(each).is_relative_to(workspace))
+        folders |= {each: None for each in inside if os.path.isdir(each)}
+        if words and os.path.basename(words[0]) in READS_PACKAGE:
+            names["package.json"] = None
+    names.pop("", None)
+    if len(names) * len(folders) > MAX_NAMED:
+        raise ConfigProblem(f"{path}: the command and its variables are too long; put them in a script.")
+    for folder in map(Path, folders):
+        for name in names:
+            whole = os.path.realpath(folder / os.path.expanduser(name)) == str(workspace)
+            for ending in ("", ".js", "/__main__.py", "/index.js", *(() if whole else ("/package.json",))):
+                if found := workspace_file(name + ending, folder, workspace):
+                    yield found
+
+
+def _filled(text: str, workspace: Path, environ: Mapping[str, str]) -> str:
+    own = {"WORKSPACE": str(workspace), "HOME": os.path.expanduser("~")}
+
+    def value(match: re.Match[str]) -> str:
+        return own.get(match["name"]) or environ.get(match["name"]) or match["otherwise"] or ""
+
+    return REFERENCE.sub(value, text)
+
+
+def _names_in(texts: Iterable[str]) -> Iterator[str]:
+    """The parts of words that may be paths, and the files of modules after `-m`."""
+    parts = [part for text in texts for part in SEPARATORS.split(text) if part]
+    for before, part in pairwise(("", *parts)):
+        yield part
+        if short := SHORT_OPTION.fullmatch(part):
+            yield short["value"]
+        if module := MODULE_OPTION.fullmatch(part):
+            yield from _module_files(module["name"])
+        if (option := MODULE_OPTION.fullmatch(before)) and not option["name"]:
+            yield from _module_files(part)
+
+
+def _module_files(module: str) -> Iterator[str]:
+    if not MODULE.fullmatch(module):
+        return
+    place = module.replace(".", "/")
+    yield from (f"{place}.py", f"{place}/__main__.py")
+    while place:
+        yield f"{place}/__init__.py"
+        place = place.rpartition("/")[0]
 
 
 # Reading definitions

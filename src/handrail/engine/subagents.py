@@ -93,6 +93,8 @@ class Subagents:
         try:
             if before:
                 child.append(started)
+                if (above := parent.session.state.run) and child.state.run:
+                    child.state.run.reads_only |= above.reads_only
             else:
                 await self._begin(child, arguments, parent)
             with scope:

@@ -155,7 +155,9 @@ def test_charts_and_agents_say_what_there_is(site: Site, page: Page) -> None:
     expect(page.locator("svg.plot rect.bar").first).to_be_attached()
     site.run("agents", "new", "helper")
     page.get_by_role("link", name="Agents").click()
-    expect(page.locator(".tile")).to_contain_text("helper")
+    expect(page.locator(".tile", has_text="helper")).to_be_visible()
+    built_in = page.locator(".tile", has_text="built in")
+    expect(built_in.get_by_role("button", name="Use @research")).to_be_visible()
 
 
 def test_theme_is_chosen_and_kept(site: Site, page: Page) -> None:

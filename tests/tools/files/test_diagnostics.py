@@ -11,6 +11,7 @@ from handrail.protocol.events import ToolFinished, TurnStarted
 from handrail.protocol.ids import new_id
 from handrail.protocol.values import ToolCall
 from handrail.tools.files.diagnostics import find_ruff
+from tests.hangs import no_hang
 from tests.tools.calls import Bench
 
 pytestmark = pytest.mark.anyio
@@ -61,6 +62,17 @@ async def test_a_syntax_error_is_told_with_its_line(bench: Bench, path: str, tex
 )
 async def test_what_is_right_is_not_complained_about(bench: Bench, path: str, text: str) -> None:
     assert diagnostics(await bench.call("write", path=path, text=text)) == []
+
+
+@pytest.mark.promise("DIAG-1")
+@pytest.mark.parametrize("text", ["{a: " * 100_000, "[" * 100_000, "{? " * 100_000])
+async def test_yaml_that_is_nested_deeply_stops_nobody(bench: Bench, text: str) -> None:
+    """It is parsed on the event loop, in a time that grows with the square of the depth."""
+    with no_hang():
+        assert diagnostics(await bench.call("write", path="a.yaml", text=text)) == []
+        nested = "a: " + "[" * 50 + "]" * 50 + "\nb: [1\n"
+        (said,) = diagnostics(await bench.call("write", path="b.yaml", text=nested))
+    assert said.startswith("b.yaml:3 YAML: ")
 
 
 @pytest.mark.promise("DIAG-1")

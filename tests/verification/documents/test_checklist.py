@@ -11,6 +11,7 @@ from handrail.verification.documents.checklist import (
     complete_item,
     read_checklist,
 )
+from tests.hangs import no_hang
 
 PLAN = """\
 ---
@@ -211,3 +212,42 @@ def test_item_that_moved_is_found_by_its_text_or_refused() -> None:
 def test_deleted_or_huge_checklist_is_an_issue() -> None:
     assert check_checklist("plan.md", b"- [ ] a\n", None)[0].message == "the checklist was deleted"
     assert "limit" in check_checklist("plan.md", b"- [ ] a\n", b"x" * 6_000_000)[0].message
+
+
+SIZE = 100_000
+HOSTILE = {
+    "a head that does not end": b"---\r\n" + b"a\r\n" * (SIZE // 3),
+    "blanks in a heading": b"# a" + b" " * SIZE + b"x",
+    "marks in a heading": b"# " + b" #" * (SIZE // 2) + b"x",
+    "one run of backticks": b"x" + b"`" * SIZE + b" -- " + b"a" * SIZE,
+    "runs of backticks": b"x" + b" ".join(b"`" * number for number in range(400)) + b" --" + b"a" * SIZE,
+    "priorities": b"- [ ] " + b"priority: " * (SIZE // 10),
+}
+
+
+@pytest.mark.promise("DOCS-3")
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+def test_no_line_makes_the_reader_spin(data: bytes) -> None:
+    """A pattern that can read a line in two ways would try all of them: a head of 40 lines took for ever."""
+    with no_hang():
+        (item,) = read_checklist(data + b"\n\n- [ ] Last\n")[-1:]
+    assert item.text == "Last"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_comment"),
+    [
+        (b"a `<!--` b", False),
+        (b"a ``<!-- ` --`` b", False),
+        (b"a ``<!--` b", True),
+        (b"a `b` <!-- `c`", True),
+        (b"a ```b`` <!-- `c`", True),
+    ],
+)
+def test_comment_marks_in_code_do_not_begin_a_comment(line: bytes, is_comment: bool) -> None:
+    assert (len(read_checklist(line + b"\n- [ ] One\n")) == 0) is is_comment
+
+
+def test_heading_is_the_phase_without_its_closing_marks() -> None:
+    (item,) = read_checklist(b"## Phase 1 ##  \n- [ ] One\n")
+    assert item.phase == "Phase 1"

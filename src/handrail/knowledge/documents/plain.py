@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from handrail.knowledge.documents.parsed import Block, Parsed, Reference
 
-ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 LINK = re.compile(r"\[([^\]\n]{1,200})\]\(\s*<?([^)>\s]{1,500})")
 MARKUP = re.compile(r"[*_`]+|!?\[([^\]]{0,200})\]\([^)]{0,500}\)")
-ANCHOR = re.compile(r"\s*\{#([\w.:-]{1,80})\}\s*$")
+ANCHOR = re.compile(r"\{#([\w.:-]{1,80})\}$")
 NUMBERED = re.compile(
     r"(?:(?:chapter|section|article|part|appendix)\s+)?[A-Z]?\d+(?:\.\d+)*\.?[ \t)]+\S", re.IGNORECASE
 )
@@ -76,7 +76,8 @@ def parse_markdown(text: str) -> Parsed:
             waiting.append(line)
         elif found := ATX.match(line.text):
             flush()
-            blocks.append(_heading(line.start, line.end, len(found[1]), found[2] or "", line.number))
+            words = _without_closing(line.text[found.end() :])
+            blocks.append(_heading(line.start, line.end, len(found[1]), words, line.number))
         elif waiting and (found := SETEXT.match(line.text)) and len(waiting) == 1 and not fence:
             first = waiting[0]
             waiting.clear()
@@ -100,9 +101,17 @@ def _front_matter(lines: list[Line]) -> int:
     return 0
 
 
+def _without_closing(words: str) -> str:
+    """A heading's words without the blanks around them, and without `#` that close it."""
+    words = words.strip(" \t")
+    rest = words.rstrip("#")
+    return words if rest and rest[-1] not in " \t" else rest.rstrip(" \t")
+
+
 def _heading(start: int, end: int, level: int, words: str, number: int) -> Block:
+    words = words.rstrip()
     anchor = ANCHOR.search(words)
-    name = MARKUP.sub(lambda found: found[1] or "", ANCHOR.sub("", words)).strip()
+    name = MARKUP.sub(lambda found: found[1] or "", words[: anchor.start()] if anchor else words).strip()
     return Block(
         start=start, end=end, level=level, name=name, line=number, anchor=anchor[1] if anchor else slug(name)
     )

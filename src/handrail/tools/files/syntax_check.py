@@ -25,6 +25,8 @@ NEWER_PYTHON_ERRORS = (
 )
 """Errors that this Python reports for syntax of a later one."""
 MEMORY_LIMIT = 1_000_000_000
+MAX_YAML_DEPTH = 100
+"""The parser takes time quadratic in the depth of `{` and `[`."""
 TEMPLATE_MARKS = ("{{", "{%", "<%")
 """A file of a template language, which becomes YAML later."""
 JSON_WITH_COMMENTS = ("tsconfig", "jsconfig", "devcontainer", ".eslintrc", "settings.json", "launch.json")
@@ -83,8 +85,12 @@ def _yaml_problem(text: str) -> Problem | None:
     if any(mark in text for mark in TEMPLATE_MARKS):
         return None
     try:
-        for _ in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            pass
+        depth = 0
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_YAML_DEPTH:
+                return None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         return Problem(line, f"YAML: {error.problem}")

@@ -15,7 +15,7 @@ State = Literal["open", "done", "in_progress", "skipped"]
 MARKS: dict[bytes, State] = {b" ": "open", b"x": "done", b"X": "done", b"~": "in_progress", b"-": "skipped"}
 ITEM = re.compile(rb"((?:[ \t]|>)*)([-*+]|\d{1,9}[.)])([ \t]+)\[([ xX~-])\](?:[ \t]+(.*)|[ \t]*)")
 BULLET = re.compile(rb"((?:[ \t]|>)*)([-*+]|\d{1,9}[.)])[ \t]+(?!\[[ xX~-]\](?:[ \t]|$))(.*)")
-HEADING = re.compile(rb" {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*")
+HEADING = re.compile(rb" {0,3}#{1,6}[ \t]+(.*)")
 ACCEPTANCE = re.compile(
     r"(?:[*_]{0,2})acceptance(?: criteria)?(?:[*_]{0,2}):(?:[*_]{0,2})\s*(.*)", re.IGNORECASE
 )
@@ -93,7 +93,7 @@ class _Reader:
                 self._open = []  # a block at the margin ends a list
             return
         if heading := HEADING.fullmatch(line.text):
-            self._phase, self._open = _decoded(heading[1]), []
+            self._phase, self._open = _decoded(heading[1].rstrip(b" \t").rstrip(b"#")), []
         elif item := ITEM.fullmatch(line.text):
             self._item(line, item, number)
         elif bullet := BULLET.fullmatch(line.text):

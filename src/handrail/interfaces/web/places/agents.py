@@ -28,7 +28,7 @@ BUILDS_LEAD = (
     "A verified build does a task in a copy of the workspace, corrects itself, and keeps the result only if "
     "the project's own checks agree."
 )
-STATES = {"yours": "ok", "trusted": "ok", "untrusted": "wait", "changed": "wait"}
+STATES = {"built in": "ok", "yours": "ok", "trusted": "ok", "untrusted": "wait", "changed": "wait"}
 UNTRUSTED = ("untrusted", "changed")
 ENDS = {"finished": "done", "failed": "bad", "waiting": "wait", "open": "run"}
 LEAD = "Agents are pipelines in folders: prompts, steps and checks. Start one with @name in a message."
@@ -42,9 +42,9 @@ async def agents_page(call: PageCall) -> Response:
             one = agents.listed(found)
             page = f"/w/{call.workspace.name}/agents/{quote(found.slug)}"
             head = h("h2", dot(STATES.get(one.state, "bad"), one.state), h("a", found.slug, href=page))
-            where = h("p", f"{one.state} · {found.where}", class_="soft")
+            where = h("p", " · ".join(dict.fromkeys((one.state, found.where))), class_="soft")
             way = None
-            if one.state in ("yours", "trusted"):
+            if STATES.get(one.state) == "ok":
                 way = button(f"Use @{found.slug}", "use-agent", class_="small", id=found.slug)
             elif one.state in UNTRUSTED:
                 way = h("p", h("a", "Look at it, then trust it", href=page))
