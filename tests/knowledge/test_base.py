@@ -1,8 +1,11 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from handrail.app.extensions.knowledge import base_problems
+from handrail.config.extras import install_command
 from handrail.knowledge.adding import NO_LABELS, Labels, add
 from handrail.knowledge.base import Filters, KnowledgeBase
 from handrail.knowledge.context import format_context
@@ -147,6 +150,25 @@ async def test_adding_again_is_incremental_and_ids_stay(base: KnowledgeBase, tmp
     assert base.store.problems() == []
 
 
+@pytest.mark.promise("KB-18")
+async def test_vectors_can_be_removed_and_are_not_checked_without_numpy(
+    base: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library was removed, or another Python opens the base that made vectors."""
+    await put(base, tmp_path, "standard.md", STANDARD)
+    name = await put(base, tmp_path, "guide.md", GUIDE)
+    vectors = base.store.slots_used()
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "numpy", None)
+        base.remove([base.document(name)])
+        (problem,) = base_problems(base)
+    assert (
+        problem
+        == f"The vectors were not checked: a library is missing. Run `{install_command('knowledge')}`."
+    )
+    assert len(base.vectors.empty_slots(vectors)) == vectors - base.status().paragraphs
+
+
 @pytest.mark.promise("KB-4")
 async def test_removed_documents_leave_nothing_behind(base: KnowledgeBase, tmp_path: Path) -> None:
     await put(base, tmp_path, "standard.md", STANDARD)
@@ -155,6 +177,7 @@ async def test_removed_documents_leave_nothing_behind(base: KnowledgeBase, tmp_p
     base.remove([base.document(name)])
     assert {hit.document.name for hit in base.search("xylocopperite keel fee")} == {"standard.md"}
     assert len(base.vectors.empty_slots(vectors)) == vectors - base.status().paragraphs
+    assert base_problems(base) == []
     for file in (tmp_path / "kb").iterdir():
         data = file.read_bytes().lower()
         assert b"xylocopper" not in data, file.name

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handrail.models.embedded import model_files
-from handrail.models.embedded.model_files import DEFAULT_FILE, INSTALL_COMMAND
+from handrail.models.embedded.model_files import DEFAULT_FILE, install_runtime
 from handrail.models.model_choice import REASONS, ModelChoice
 from handrail.models.providers import DEFAULT_MODELS, LOCAL_PORTS, provider_of_key
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from handrail.engine.requests.model_pool import ModelPool
     from handrail.models.embedded.download import DownloadProgress
 
-__all__ = ["INSTALL_COMMAND", "LOCAL_PORTS", "DownloadProgress", "provider_of_key"]
+__all__ = ["LOCAL_PORTS", "DownloadProgress", "install_runtime", "provider_of_key"]
 
 PROVIDERS = tuple(DEFAULT_MODELS)
 """Those that a pasted key can be for."""
@@ -32,7 +32,7 @@ class SmallModel:
 
     @property
     def has_runtime(self) -> bool:
-        """Whether the library that runs it is installed; `INSTALL_COMMAND` installs it."""
+        """Whether the library that runs it is installed; `install_runtime` says what installs it."""
         return model_files.has_runtime()
 
     @property

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
+from handrail.config.extras import install_command
 from handrail.config.settings import ConnectionSettings, SdkProvider
 from handrail.models.model import Capabilities, Model
 from handrail.models.prices import listed_window
@@ -247,7 +248,8 @@ def missing_package(provider: SdkProvider) -> str:
         return ""
     wanted = {"pydantic-ai-slim": find_spec("pydantic_ai"), sdk.package: found}
     packages = " and ".join(name for name, there in wanted.items() if not there)
-    return f"The provider {provider!r} needs {packages}: pip install 'handrail[providers]' {sdk.package}."
+    install = install_command("providers", sdk.package)
+    return f"The provider {provider!r} needs {packages}: `{install}`."
 
 
 class Reachability(NamedTuple):

@@ -232,6 +232,8 @@ def base_problems(base: KnowledgeBase) -> list[str]:
     """What is wrong with the files of the base; reads all of them."""
     problems = base.store.problems()
     slots = base.store.slots_used()
+    if slots and (missing := model.missing_numpy()):
+        return [*problems, f"The vectors were not checked: {missing}"]
     empty = base.vectors.empty_slots(slots)
     lost = sum(1 for slot in base.store.by_slots(sorted(empty)))
     if lost:

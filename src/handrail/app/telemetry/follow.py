@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import anyio
 
+from handrail.config.extras import install_command
 from handrail.config.settings import Settings
 from handrail.protocol.events import Recorded
 from handrail.sessions.session import Session, start_of_last_turn
@@ -14,10 +15,6 @@ from handrail.sessions.session import Session, start_of_last_turn
 PAGE_EVENTS = 200
 CLOSE_SECONDS = 2.0
 """For what is left at the end; a collector that takes longer does not get it."""
-MISSING = (
-    "Telemetry is configured, but its libraries are not installed: pip install 'handrail[telemetry]'. "
-    "Nothing is sent."
-)
 
 
 class Telemetry(NamedTuple):
@@ -44,7 +41,10 @@ def telemetry_settings(settings: Settings, environ: Mapping[str, str]) -> Teleme
 
 def telemetry_notice(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """A line if traces are wanted and cannot be sent."""
-    return [MISSING] if telemetry_settings(settings, environ).on and not _installed() else []
+    if _installed() or not telemetry_settings(settings, environ).on:
+        return []
+    install = install_command("telemetry")
+    return [f"Telemetry is configured, but its libraries are not installed: `{install}`. Nothing is sent."]
 
 
 def _installed() -> bool:

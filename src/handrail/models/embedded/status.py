@@ -8,10 +8,10 @@ from handrail.models.embedded.download import downloaded_bytes
 from handrail.models.embedded.model_files import (
     DEFAULT_FILE,
     FETCH_COMMAND,
-    INSTALL_COMMAND,
     ModelFile,
     find_model_file,
     has_runtime,
+    install_runtime,
     is_verified,
     models_folder,
 )
@@ -47,7 +47,7 @@ async def embedded_status(environment: Mapping[str, str], file: ModelFile = DEFA
         advice = f"{FETCH_COMMAND} replaces it" if own else "unset HANDRAIL_LOCAL_MODEL"
         return EmbeddedStatus("fail", f"{path} is damaged and is not loaded", advice)
     if not has_runtime():
-        return EmbeddedStatus("warn", f"{name} is here, but not the library that runs it", INSTALL_COMMAND)
+        return EmbeddedStatus("warn", f"{name} is here, but not the library that runs it", install_runtime())
     checked = "verified" if is_verified(file, path, folder) else "verified before it is loaded"
     running = ServerFiles(folder / "run" / file.model).running()
     if running:

@@ -70,16 +70,13 @@ class VectorFiles:
         rows = np.zeros(len(slots), self._row_type())
         rows["scale"] = scales
         rows["values"] = np.rint(vectors / np.where(scales, scales, 1)[:, None])
-        self._write(slots, rows, _bits(vectors), np.array(documents, np.uint32))
+        bits = [word.tobytes() for word in _bits(vectors).T]
+        self._write(slots, rows.tobytes(), bits, np.array(documents, np.uint32).tobytes())
 
     def clear(self, slots: Sequence[int]) -> None:
         """Overwrite the vectors in these slots with zeros."""
-        import numpy as np
-
-        count = len(slots)
-        if count:
-            empty = np.zeros((count, self._words), np.uint64)
-            self._write(slots, np.zeros(count, self._row_type()), empty, np.zeros(count, np.uint32))
+        if count := len(slots):
+            self._write(slots, bytes(count * self._row), [bytes(count * 8)] * self._words, bytes(count * 4))
 
     def trim(self, slots: int) -> None:
         """Clear what a killed process has written behind the committed slots."""
@@ -100,13 +97,7 @@ class VectorFiles:
         """Bytes of the files."""
         return sum(path.stat().st_size for path in self._paths if path.exists())
 
-    def _write(
-        self,
-        slots: Sequence[int],
-        rows: "NDArray[np.void]",
-        bits: "NDArray[np.uint64]",
-        documents: "NDArray[np.uint32]",
-    ) -> None:
+    def _write(self, slots: Sequence[int], rows: bytes, bits: Sequence[bytes], documents: bytes) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
             with ExitStack() as opened:
@@ -117,11 +108,11 @@ class VectorFiles:
                 self._grow_bits(files[1], max(slots, default=-1) + 1)
                 for start, end in _runs(slots):
                     first = slots[start]
-                    _write_all(files[0], rows[start:end].tobytes(), first * self._row)
-                    _write_all(files[2], documents[start:end].tobytes(), first * 4)
+                    _write_all(files[0], rows[start * self._row : end * self._row], first * self._row)
+                    _write_all(files[2], documents[start * 4 : end * 4], first * 4)
                     offset = (first // BLOCK) * BLOCK * self._words + first % BLOCK
-                    for word in range(self._words):
-                        _write_all(files[1], bits[start:end, word].tobytes(), (offset + word * BLOCK) * 8)
+                    for word, column in enumerate(bits):
+                        _write_all(files[1], column[start * 8 : end * 8], (offset + word * BLOCK) * 8)
                 for file in files:
                     os.fsync(file)
         except OSError as error:
@@ -172,10 +163,11 @@ class VectorFiles:
 
     def empty_slots(self, slots: int) -> "set[int]":
         """The slots that hold no vector."""
+        if not slots:
+            return set()
         import numpy as np
 
-        mapped = self._map(slots) if slots else None
-        return set(np.flatnonzero(mapped.rows["scale"][:slots] == 0).tolist()) if mapped else set()
+        return set(np.flatnonzero(self._map(slots).rows["scale"][:slots] == 0).tolist())
 
     def _map(self, slots: int) -> _Mapped:
         import numpy as np

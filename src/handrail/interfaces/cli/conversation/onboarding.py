@@ -11,7 +11,7 @@ from prompt_toolkit.keys import Keys as Named
 
 from handrail import __version__
 from handrail.app.app import App
-from handrail.app.models import INSTALL_COMMAND, LOCAL_PORTS, SmallModel, provider_of_key
+from handrail.app.models import LOCAL_PORTS, SmallModel, install_runtime, provider_of_key
 from handrail.config.toml_edit import save_setting
 from handrail.interfaces.cli.commands.setup.model import download_with_progress, megabytes
 from handrail.interfaces.cli.conversation.welcome import short_path
@@ -204,7 +204,7 @@ class Onboarding:
 
     async def _download(self, keys: KeyReader) -> bool:
         if not self._small_model.has_runtime:
-            self._note("first", f"install the library that runs it: {INSTALL_COMMAND}", "bold")
+            self._note("first", f"install the library that runs it: {install_runtime()}", "bold")
             return False
         try:
             with keys.paused():

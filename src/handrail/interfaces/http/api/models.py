@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 from msgspec import Meta, Struct
 
-from handrail.app.models import INSTALL_COMMAND, PROVIDERS, SmallModel, provider_of_key
+from handrail.app.models import PROVIDERS, SmallModel, install_runtime, provider_of_key
 from handrail.config.toml_edit import save_setting
 from handrail.interfaces.http.endpoint import Call, Endpoint
 from handrail.interfaces.http.errors import ApiError
@@ -81,7 +81,7 @@ def small_model(call: Call) -> SmallModelState:
         ready,
         found.size if ready else max(found.downloaded, download.done if download else 0),
         found.has_runtime,
-        INSTALL_COMMAND,
+        install_runtime(),
         download.state if download else "none",
         download.problem if download else "",
     )
@@ -131,7 +131,7 @@ async def download_small_model(call: Call) -> SmallModelState:
     """Start the download of the small model, or continue it."""
     model, server = SmallModel(call.workspace.environ), call.server
     if not model.has_runtime:
-        raise UsageProblem(f"The library that runs the model is missing. First {INSTALL_COMMAND}.")
+        raise UsageProblem(f"The library that runs the model is missing. First run `{install_runtime()}`.")
     if server.download is None or server.download.state != "downloading":
         server.download = Download(anyio.CancelScope())
         server.tasks.start_soon(run_download, server, model, server.download)

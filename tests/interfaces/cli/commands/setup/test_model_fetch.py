@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.config.extras import install_command
 from handrail.interfaces.cli.commands.setup.model import download_text
 from handrail.models.embedded.download import DownloadProgress
 from handrail.models.embedded.model_files import LOCAL_MODEL_VARIABLE, QWEN, models_folder
@@ -50,7 +51,7 @@ def test_nothing_is_downloaded_that_could_not_be_run(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "Nothing was downloaded" in done.stderr
-    assert "`pip install '.[embedded]'` in your clone" in done.stderr
+    assert install_command("embedded") in done.stderr
 
 
 def test_a_file_that_is_already_here_is_not_fetched(tmp_path: Path) -> None:

@@ -138,13 +138,13 @@ def show_model(name: str, given: dict[str, Any]) -> None:
 def fetch_model(*, yes: bool) -> int:
     import anyio
 
-    from handrail.app.models import INSTALL_COMMAND, SmallModel
+    from handrail.app.models import SmallModel, install_runtime
 
     model = SmallModel()
     path = model.path()
     if path is None and not model.has_runtime:
         missing = "the library that runs the model is missing"
-        raise UsageProblem(f"Nothing was downloaded: {missing}. First {INSTALL_COMMAND}.")
+        raise UsageProblem(f"Nothing was downloaded: {missing}. First run `{install_runtime()}`.")
     if path is None and not yes:
         size = f"{model.size / 1e9:.1f} GB"
         if not can_ask(sys.stderr):
@@ -158,5 +158,5 @@ def fetch_model(*, yes: bool) -> int:
         path = anyio.run(download_with_progress, model)
     print_text(f"embedded/{model.name} is here: {path}")
     if not model.has_runtime:
-        print_text(f"The library that runs it is missing: {INSTALL_COMMAND}.")
+        print_text(f"The library that runs it is missing: `{install_runtime()}` installs it.")
     return 0
