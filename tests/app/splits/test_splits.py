@@ -299,6 +299,29 @@ async def test_result_that_breaks_the_checks_is_not_applied(tmp_path: Path) -> N
     assert contents(root) != before
 
 
+@pytest.mark.promise("SPLIT-6")
+async def test_subtask_that_changed_nothing_is_named_although_the_checks_pass(tmp_path: Path) -> None:
+    """A small model said that it was done, the project's tests passed, and the split was just complete."""
+    root = project(tmp_path / "work", 3)
+    script = [
+        SIXTY[0],
+        answer("### m01.py"),
+        answer("### m02.py", edited("m02.py", "END = 0", "END  =  0")),
+    ]
+    async with conversation(root, script, settings=CHECKS) as talk:
+        report = await split(talk.app, plan_of(*(subtask(f"a{n}", f"m{n:02}.py") for n in range(3))))
+        if not COPIES:
+            report = await resumed(talk.app, report.session_id, "accept")
+        assert report.status == "complete"
+        assert "Changed nothing: a1." in report.detail
+        assert [row.detail for row in report.subtasks] == [
+            "It is done",
+            "changed nothing: It is done",
+            "changed only blank space: It is done",
+        ]
+        assert [row.files for row in report.subtasks] == [("m00.py",), (), ("m02.py",)]
+
+
 @pytest.mark.promise("SPLIT-7")
 async def test_dependents_get_exports_and_files_of_what_they_depend_on(tmp_path: Path) -> None:
     root = project(tmp_path / "work", 2)

@@ -53,7 +53,11 @@ def test_all_that_is_trusted_with_a_source_is_shown_where_it_is_trusted(site: Si
         "env": {"LD_PRELOAD": "<b>x.so</b>", "K": "${SOME_API_KEY}\u202e"},
         "handrail": {"tools": {"unasked": ["*"]}, "trust_annotations": True, "writes": ["workspace"]},
     }
-    http = {"url": "https://there.example/mcp", "headers": {"Authorization": "Bearer ${OTHER_API_KEY}"}}
+    http: dict[str, object] = {
+        "url": "https://there.example/mcp",
+        "headers": {"Authorization": "Bearer ${OTHER_API_KEY}"},
+    }
+    http["handrail"] = {"oauth": {"scopes": ["all"]}}
     shared(site.root, local=stdio, far=http)
     site.open(page, {"text": "Hello."}, path="sources")
     local = page.locator("section.tile", has_text="local").locator(".rights li")
@@ -74,6 +78,7 @@ def test_all_that_is_trusted_with_a_source_is_shown_where_it_is_trusted(site: Si
         [
             "reaches: https://there.example/mcp",
             "Authorization = Bearer ${OTHER_API_KEY}",
+            "gets your sign-in there for all, once you have signed in",
             "gets your variables or secrets: OTHER_API_KEY",
         ]
     )

@@ -13,7 +13,7 @@ from handrail.config.sources import NAME, NAME_RULE, SOURCE_FILE, Source, Source
 from handrail.config.toml_edit import toml_value
 from handrail.protocol.errors import ConfigProblem, UsageProblem
 from handrail.protocol.values import Value
-from handrail.tools.sources.launch import STORED_AS, SourceFailed
+from handrail.tools.sources.launch import SourceFailed, stored_as
 
 if TYPE_CHECKING:
     from handrail.app.app import App
@@ -97,11 +97,22 @@ def _row(app: "App", source: Source, *, hidden: bool) -> SourceRow:
         network=file.network or bool(file.url),
         writes=file.writes,
         missing=tuple(missing_variables(app, source)),
-        signed_in=bool(_stored(app, source, "sign-in")),
+        signed_in=_is_signed_in(app, source),
         health=health.state if health else "stopped",
         problem=health.problem if health else "",
         sha256=source.sha256,
     )
+
+
+def _is_signed_in(app: "App", source: Source) -> bool:
+    from handrail.tools.sources.oauth import has_sign_in
+
+    try:
+        return bool(source.file.url) and has_sign_in(
+            app.sources.opener.launch(source), app.sources.opener.credentials
+        )
+    except (SourceFailed, ConfigProblem):
+        return False  # reported where it is used
 
 
 def source_rights(source: Source) -> Iterator[str]:
@@ -115,8 +126,10 @@ def _rights(source: Source) -> Iterator[str]:
     yield f"{'reaches' if file.url else 'runs'}: {file.url or shlex.join(file.command)}"
     for name, text in (*file.env.items(), *file.headers.items()):
         yield f"{name} = {text}"
-    if sign_in.client_id or sign_in.scopes:
-        yield f"signs in as {sign_in.client_id or 'a new client'}, for: {' '.join(sign_in.scopes) or 'all'}"
+    if file.url:
+        client = f" as {sign_in.client_id}" if sign_in.client_id else ""
+        scopes = f" for {', '.join(sign_in.scopes)}" if sign_in.scopes else ""
+        yield f"gets your sign-in there{client}{scopes}, once you have signed in"
     if file.variables:
         yield f"gets your variables or secrets: {', '.join(file.variables)}"
     if file.command:
@@ -138,7 +151,7 @@ def missing_variables(app: "App", source: Source) -> list[str]:
 
 def _stored(app: "App", source: Source, name: str) -> str | None:
     try:
-        return app.sources.opener.credentials.get(STORED_AS.format(source=source.name, name=name))
+        return app.sources.opener.credentials.get(stored_as(source, name))
     except ConfigProblem:
         return None  # reported where it is used
 
@@ -210,15 +223,16 @@ def add_source(app: "App", name: str, text: str = "") -> SourceFile:
 
 
 def remove_source(app: "App", name: str) -> None:
-    """Remove a source of the user's, with its secrets and its sign-in."""
+    """Remove a source of the user's, with its secrets and its sign-in; of a workspace's, these alone."""
     source = app.sources.folders.named(name)
+    if source.where == "yours":
+        app.sources.folders.remove(source)
+    credentials, prefix = app.model_pool.credentials, stored_as(source, "")
+    credentials.delete(*(each for each in credentials.names() if each.startswith(prefix)))
     if source.where != "yours":
-        raise UsageProblem(f"{name} comes with this workspace: remove it from {source.path}.")
-    app.sources.folders.remove(source)
-    credentials = app.model_pool.credentials
-    credentials.delete(
-        *(each for each in credentials.names() if each.startswith(STORED_AS.format(source=name, name="")))
-    )
+        raise UsageProblem(
+            f"{name} comes with this workspace: its secrets are removed; remove it from {source.path}."
+        )
 
 
 def keep_secret(app: "App", name: str, variable: str, value: str) -> None:
@@ -227,7 +241,7 @@ def keep_secret(app: "App", name: str, variable: str, value: str) -> None:
     if variable not in source.file.variables:
         known = ", ".join(source.file.variables) or "none"
         raise UsageProblem(f"{name} has no variable {variable}. It has: {known}.")
-    app.sources.opener.credentials.set(STORED_AS.format(source=name, name=variable), value)
+    app.sources.opener.credentials.set(stored_as(source, variable), value)
 
 
 async def sign_in(app: "App", name: str, show: Callable[[str], Awaitable[None]]) -> SourceTrial:

@@ -66,7 +66,8 @@ async def finish(
     finished = await apply(_document(state, files))
     if finished.status == "ok":
         paths = tuple(file.path for file in files)
-        session.append(SplitEnded(state="complete", detail=verified.detail if accept else "", files=paths))
+        detail = " ".join(filter(None, (verified.detail if accept else "", _idle(state))))
+        session.append(SplitEnded(state="complete", detail=detail, files=paths))
     else:
         why = finished.error.message if finished.error else finished.summary
         session.append(SplitEnded(state="failed", detail=f"{why} Nothing was applied."))
@@ -75,6 +76,13 @@ async def finish(
 def touched_paths(state: SplitState) -> tuple[str, ...]:
     done = (one.done for one in state.subtasks.values() if one.done)
     return tuple(dict.fromkeys(file.path for each in done for file in each.files))
+
+
+def _idle(state: SplitState) -> str:
+    """The subtasks that are done and changed nothing: checks that pass say nothing about their work."""
+    names = [name for name, one in state.subtasks.items() if one.done and not one.done.files]
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"Changed nothing: {', '.join(names[:MAX_NAMED])}{more}." if names else ""
 
 
 def _read_once(state: SplitState, workspace: Workspace) -> dict[str, bytes | None]:

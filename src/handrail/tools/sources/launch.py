@@ -1,7 +1,9 @@
 """What it takes to start a source or to reach it: words, environment, headers and secrets, filled in."""
 
+import hashlib
 import os
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -9,6 +11,7 @@ from urllib.parse import urlsplit
 
 from handrail.config.places import make_private
 from handrail.config.sources import LOOPBACK, OWN_VARIABLES, REFERENCE, Source
+from handrail.protocol.values import to_json
 from handrail.tools.sandbox.protected_paths import SandboxSetup, find_risks, is_inside, own_hard_links
 from handrail.tools.secrets import (
     MIN_LENGTH,
@@ -22,9 +25,9 @@ from handrail.tools.secrets import (
 from handrail.workspace.files import Workspace
 from handrail.workspace.stat_index import snapshot
 
-STORED_AS = "source/{source}/{name}"
-"""A source's secret among the stored credentials."""
 WORKSPACE_WORD, GIT_WORD = "workspace", ".git"
+DIGEST_LENGTH = 20
+"""Characters of six bits each; the names of credentials are short."""
 SET_INSIDE = "HANDRAIL_SET_"
 """Before the names of the definition's variables, until the sandbox is closed."""
 SET_VARIABLES = f"""
@@ -44,6 +47,19 @@ except OSError as error:
 
 class SourceFailed(Exception):
     """A source cannot be used, or did not answer; the message says why and what to do, without secrets."""
+
+
+def stored_as(source: Source, name: str) -> str:
+    """The name of a source's secret among the stored credentials.
+
+    A workspace's source has it for its own file, and for what that starts or reaches: one of the same name
+    elsewhere gets none of it.
+    """
+    if source.where == "yours":
+        return f"source/{source.name}/{name}"
+    owner = to_json([str(source.path), source.file.url, *source.file.command])
+    digest = urlsafe_b64encode(hashlib.sha256(owner.encode()).digest()).decode()
+    return f"source/{source.name}@{digest[:DIGEST_LENGTH]}/{name}"
 
 
 class Credentials(Protocol):
@@ -82,7 +98,7 @@ def launch_of(
     def value(name: str, otherwise: str | None) -> str:
         if name in OWN_VARIABLES:
             return own[name]
-        stored = credentials.get(STORED_AS.format(source=source.name, name=name))
+        stored = credentials.get(stored_as(source, name))
         found = stored or environ.get(name, "")
         if not found and otherwise is None:
             missing.append(name)

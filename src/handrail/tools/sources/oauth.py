@@ -17,7 +17,7 @@ from msgspec.json import decode
 
 from handrail.protocol.values import to_json
 from handrail.tools.secrets import sign_in_secrets
-from handrail.tools.sources.launch import STORED_AS, Credentials, Launch, SourceFailed
+from handrail.tools.sources.launch import Credentials, Launch, SourceFailed, stored_as
 
 if TYPE_CHECKING:
     import httpx2
@@ -44,20 +44,23 @@ class TokenStore:
     """The sign-in of one source: tokens, the registered client and the server's endpoints, as one secret."""
 
     def __init__(self, launch: Launch, credentials: Credentials) -> None:
-        self._name = STORED_AS.format(source=launch.source.name, name=SIGN_IN_NAME)
+        self._name = stored_as(launch.source, SIGN_IN_NAME)
+        self._url = launch.url
         self._credentials = credentials
         self._secrets = launch.secrets
 
     def read(self) -> dict[str, Any]:
+        """What is stored; empty where the sign-in was at another address."""
         text = self._credentials.get(self._name)
         try:
             found = decode(text) if text else {}
         except DecodeError:
             return {}
-        return self._learned(found if isinstance(found, dict) else {})
+        here = isinstance(found, dict) and found.get("url") == self._url
+        return self._learned(found if here else {})
 
     def write(self, **values: Any) -> None:
-        self._credentials.set(self._name, to_json(self._learned({**self.read(), **values})))
+        self._credentials.set(self._name, to_json(self._learned({**self.read(), **values, "url": self._url})))
 
     def _learned(self, sign_in: dict[str, Any]) -> dict[str, Any]:
         """The same; a server may repeat its tokens in an answer, and they are hidden there."""
