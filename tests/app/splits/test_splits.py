@@ -444,22 +444,27 @@ async def test_plan_of_a_model_is_shown_edited_and_only_then_started(tmp_path: P
 
 @pytest.mark.promise("SPLIT-11")
 async def test_items_of_a_checklist_run_by_phases_and_are_ticked_with_their_files(tmp_path: Path) -> None:
-    items = "## One\n- [ ] End m00.py\n- [ ] End m01.py\n- [x] Old\n## Two\n- [ ] Then new.py, from m00.py\n"
+    items = (
+        "## One\n- [ ] End m00.py\n- [ ] End m01.py\n- [x] Old\n- [ ] Check m01.py\n"
+        "## Two\n- [ ] Then new.py, from m00.py\n"
+    )
     root = project(tmp_path / "work", 2)
     (root / "plan.md").write_text(items)
     script = [
         answer("Then new.py", {"path": "new.py", "text": "NEW = 1\n"}),
         *(answer(f"End m0{n}.py", edited(f"m0{n}.py", "END = 0", "END = 1")) for n in range(2)),
+        answer("Check m01.py"),
     ]
     async with conversation(root, script, settings=CHECKS) as talk:
         session_id = plan_checklist(talk.app, "plan.md", SplitOptions())
         depends = {each.id: each.depends_on for each in known_plan(talk.app, session_id).subtasks}
-        assert depends == {"item-1": (), "item-2": (), "item-4": ("item-1", "item-2")}
+        assert depends == {"item-1": (), "item-2": (), "item-4": (), "item-5": ("item-1", "item-2", "item-4")}
         await run_split(talk.app, session_id)
         if not COPIES:
             await resumed(talk.app, session_id, "accept")
         assert len(kinds(events_of(talk.app, session_id), ChangeApplied)) == 1
-    assert (root / "plan.md").read_text() == items.replace("[ ]", "[x]")
+    ticked = items.replace("[ ]", "[x]").replace("[x] Check", "[ ] Check")  # that one changed nothing
+    assert (root / "plan.md").read_text() == ticked
     assert (root / "new.py").read_text() == "NEW = 1\n"
     (root / "vague.md").write_text("- [ ] Make it better\n")
     async with conversation(root, script, settings=CHECKS) as talk:
