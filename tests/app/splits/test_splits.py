@@ -299,6 +299,29 @@ async def test_result_that_breaks_the_checks_is_not_applied(tmp_path: Path) -> N
     assert contents(root) != before
 
 
+@pytest.mark.promise("SPLIT-6")
+async def test_subtask_that_changed_nothing_is_named_although_the_checks_pass(tmp_path: Path) -> None:
+    """A small model said that it was done, the project's tests passed, and the split was just complete."""
+    root = project(tmp_path / "work", 3)
+    script = [
+        SIXTY[0],
+        answer("### m01.py"),
+        answer("### m02.py", edited("m02.py", "END = 0", "END  =  0")),
+    ]
+    async with conversation(root, script, settings=CHECKS) as talk:
+        report = await split(talk.app, plan_of(*(subtask(f"a{n}", f"m{n:02}.py") for n in range(3))))
+        if not COPIES:
+            report = await resumed(talk.app, report.session_id, "accept")
+        assert report.status == "complete"
+        assert "Changed nothing: a1." in report.detail
+        assert [row.detail for row in report.subtasks] == [
+            "It is done",
+            "changed nothing: It is done",
+            "changed only blank space: It is done",
+        ]
+        assert [row.files for row in report.subtasks] == [("m00.py",), (), ("m02.py",)]
+
+
 @pytest.mark.promise("SPLIT-7")
 async def test_dependents_get_exports_and_files_of_what_they_depend_on(tmp_path: Path) -> None:
     root = project(tmp_path / "work", 2)
@@ -421,22 +444,27 @@ async def test_plan_of_a_model_is_shown_edited_and_only_then_started(tmp_path: P
 
 @pytest.mark.promise("SPLIT-11")
 async def test_items_of_a_checklist_run_by_phases_and_are_ticked_with_their_files(tmp_path: Path) -> None:
-    items = "## One\n- [ ] End m00.py\n- [ ] End m01.py\n- [x] Old\n## Two\n- [ ] Then new.py, from m00.py\n"
+    items = (
+        "## One\n- [ ] End m00.py\n- [ ] End m01.py\n- [x] Old\n- [ ] Check m01.py\n"
+        "## Two\n- [ ] Then new.py, from m00.py\n"
+    )
     root = project(tmp_path / "work", 2)
     (root / "plan.md").write_text(items)
     script = [
         answer("Then new.py", {"path": "new.py", "text": "NEW = 1\n"}),
         *(answer(f"End m0{n}.py", edited(f"m0{n}.py", "END = 0", "END = 1")) for n in range(2)),
+        answer("Check m01.py"),
     ]
     async with conversation(root, script, settings=CHECKS) as talk:
         session_id = plan_checklist(talk.app, "plan.md", SplitOptions())
         depends = {each.id: each.depends_on for each in known_plan(talk.app, session_id).subtasks}
-        assert depends == {"item-1": (), "item-2": (), "item-4": ("item-1", "item-2")}
+        assert depends == {"item-1": (), "item-2": (), "item-4": (), "item-5": ("item-1", "item-2", "item-4")}
         await run_split(talk.app, session_id)
         if not COPIES:
             await resumed(talk.app, session_id, "accept")
         assert len(kinds(events_of(talk.app, session_id), ChangeApplied)) == 1
-    assert (root / "plan.md").read_text() == items.replace("[ ]", "[x]")
+    ticked = items.replace("[ ]", "[x]").replace("[x] Check", "[ ] Check")  # that one changed nothing
+    assert (root / "plan.md").read_text() == ticked
     assert (root / "new.py").read_text() == "NEW = 1\n"
     (root / "vague.md").write_text("- [ ] Make it better\n")
     async with conversation(root, script, settings=CHECKS) as talk:

@@ -105,7 +105,7 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
                 found.tokens,
                 round(found.usd, 6),
                 found.detail,
-                changed or each.writes or each.files,
+                changed if found.done else each.writes or each.files,
             )
         )
     counts = {status: len(state.of(status)) for status in get_args(SubtaskStatus)}

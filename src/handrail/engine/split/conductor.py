@@ -287,17 +287,19 @@ class Conductor:
         self._width = min(limits.parallel, self._width + 1)
         job, given = self._job(self._by_id[name])
         bases = {file.path: file.sha256 for file in job.files}
-        files, blobs = [], list(given)
+        files, blobs, only_blanks = [], list(given), True
         for file in result.files:
             old = self.session.log.blob(bases[file.path]) if bases.get(file.path) else None
             data = encode(file.text, bom=bool(old and decode(old).bom)) if file.text is not None else None
             blobs += [data] if data is not None else []
             files.append(SubtaskFile(file.path, bases.get(file.path, ""), _sha256(data)))
+            only_blanks = only_blanks and old is not None and data is not None and old.split() == data.split()
+        nothing = "" if not only_blanks else "changed only blank space" if files else "changed nothing"
         done = SubtaskDone(
             name,
             tuple(files),
             result.exports,
-            result.summary,
+            ": ".join(filter(None, (nothing, result.summary))),
             result.seconds,
             result.usage,
             result.cost_usd,

@@ -13,6 +13,7 @@ from handrail.engine.split.merging import MergedFiles, merge_results
 from handrail.protocol.errors import PathProblem
 from handrail.protocol.events import ConflictsFound, SplitEnded, SplitPaused, SplitVerified, ToolFinished
 from handrail.protocol.subtask import SplitEnd
+from handrail.protocol.values import ChecklistItem
 from handrail.sessions.split_state import SplitState
 from handrail.verification.documents.checklist import complete_item
 from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile, Quiet
@@ -66,7 +67,8 @@ async def finish(
     finished = await apply(_document(state, files))
     if finished.status == "ok":
         paths = tuple(file.path for file in files)
-        session.append(SplitEnded(state="complete", detail=verified.detail if accept else "", files=paths))
+        detail = " ".join(filter(None, (verified.detail if accept else "", _idle(state))))
+        session.append(SplitEnded(state="complete", detail=detail, files=paths))
     else:
         why = finished.error.message if finished.error else finished.summary
         session.append(SplitEnded(state="failed", detail=f"{why} Nothing was applied."))
@@ -77,14 +79,26 @@ def touched_paths(state: SplitState) -> tuple[str, ...]:
     return tuple(dict.fromkeys(file.path for each in done for file in each.files))
 
 
+def _idle(state: SplitState) -> str:
+    """The subtasks that are done and changed nothing: checks that pass say nothing about their work."""
+    names = [name for name, one in state.subtasks.items() if one.done and not one.done.files]
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"Changed nothing: {', '.join(names[:MAX_NAMED])}{more}." if names else ""
+
+
 def _read_once(state: SplitState, workspace: Workspace) -> dict[str, bytes | None]:
     """The files that will be changed, as they are; the end refuses to replace what is saved after this."""
-    done = set(state.of("done"))
-    ticked = (item.path for name, item in plan_of(state).items.items() if name in done)
+    checklists = (item.path for item in _to_tick(state))
     return {
         path: workspace.read(path).data if workspace.exists(path) else None
-        for path in (*touched_paths(state), *ticked)
+        for path in (*touched_paths(state), *checklists)
     }
+
+
+def _to_tick(state: SplitState) -> list[ChecklistItem]:
+    """The items whose subtasks are done and changed something."""
+    finished = {name: one.done for name, one in state.subtasks.items()}
+    return [item for name, item in plan_of(state).items.items() if (done := finished[name]) and done.files]
 
 
 def _merged(
@@ -100,13 +114,11 @@ def _proposed(
 ) -> list[ProposedFile]:
     """The files that become different, and the checklist with its items ticked."""
     wanted = dict(merged)
-    done = set(state.of("done"))
-    for name, item in plan_of(state).items.items():
-        if name in done:
-            old = wanted.get(item.path) or now[item.path]
-            if old is None:
-                raise PathProblem(f"The checklist {item.path} is gone.", "file_missing", item.path)
-            wanted[item.path] = complete_item(old, item)
+    for item in _to_tick(state):
+        old = wanted.get(item.path) or now[item.path]
+        if old is None:
+            raise PathProblem(f"The checklist {item.path} is gone.", "file_missing", item.path)
+        wanted[item.path] = complete_item(old, item)
     found = []
     for path, data in wanted.items():
         before = now[path]
