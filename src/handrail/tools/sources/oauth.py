@@ -87,11 +87,19 @@ class RequestLock:
         self.refreshed()
         self._request.release()
 
-    async def begin_refresh(self) -> None:
-        """Wait until no other process refreshes; raises SourceFailed where that does not end."""
+    async def read(self, read: Callable[[], Awaitable[None]], must_refresh: Callable[[], bool]) -> None:
+        """Read the tokens; where they are too old, again, once no other process refreshes them."""
+        await read()
+        if must_refresh():
+            await self._wait()
+            await read()
+            if not must_refresh():
+                self.refreshed()
+
+    async def _wait(self) -> None:
         self._refresh = FileLock(make_private(self._launch.cache))
         with anyio.move_on_after(REFRESH_SECONDS):
-            while not self._refresh.try_lock():
+            while not self._refresh.try_lock():  # noqa: ASYNC110 - of another process
                 await anyio.sleep(POLL_SECONDS)
             return
         name = self._launch.source.name
@@ -174,12 +182,7 @@ def _provider(
         def _initialized(self, value: bool) -> None: ...
 
         async def _initialize(self) -> None:
-            await self._read()
-            if self._must_refresh():
-                await lock.begin_refresh()
-                await self._read()
-                if not self._must_refresh():
-                    lock.refreshed()
+            await lock.read(self._read, self._must_refresh)
 
         async def _handle_refresh_response(self, response: "httpx2.Response") -> bool:
             try:
