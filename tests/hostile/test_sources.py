@@ -61,6 +61,18 @@ async def test_a_server_that_does_not_start_is_an_error_within_the_limit(
 
 
 @pytest.mark.promise("SOURCE-12")
+@pytest.mark.parametrize("variables", [{}, {"PLAIN": "set inside"}], ids=["direct", "with variables"])
+async def test_a_program_that_is_not_installed_is_named_with_what_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    """The ready definitions need `uvx` and `npx`, and a first user may have neither."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    talk, _ = await act(tmp_path, "serves", command=["uvx", "some-server"], env=variables)
+    (content,) = failures(talk)
+    assert "Install uv, which has `uvx`" in content
+
+
+@pytest.mark.promise("SOURCE-12")
 @pytest.mark.parametrize("how", ["hangs", "stalls"])
 async def test_a_server_that_never_answers_is_an_error_within_the_limit_and_ended(
     tmp_path: Path, how: str

@@ -3,6 +3,7 @@ import random
 import pytest
 
 from handrail.knowledge.checks.citation import check_citation, check_claim, find_quote
+from handrail.knowledge.checks.number_words import TENS, UNITS, with_digits
 
 SOURCE = (
     "The Harbour Office of Velmora inspects every lantern boat before the first tide of spring. A boat that "
@@ -66,6 +67,40 @@ def test_quotes_are_whole_words_in_the_same_writing() -> None:
 )
 def test_claims_are_supported_only_by_a_text_that_says_them(claim: str, supported: bool) -> None:
     assert check_claim(claim, SOURCE).ok is supported
+
+
+@pytest.mark.promise("KB-10")
+@pytest.mark.parametrize(
+    ("claim", "source", "supported"),
+    [
+        ("It carries up to 19 passengers.", "It carries up to nineteen passengers.", True),
+        ("It carries up to nineteen passengers.", "It carries up to 19 passengers.", True),
+        ("The fee is 2500 marks.", "The fee is two thousand five hundred marks.", True),
+        ("The fee is 2 million marks.", "The fee is two million marks.", True),
+        ("The boat has 105 seats.", "The boat has one hundred and five seats.", True),
+        ("It has 100 to 200 seats.", "It has between one hundred and two hundred seats.", True),
+        ("The Seven Oaks Inn is not for twenty guests.", "The Seven Oaks Inn is not for 20 guests.", True),
+        ("It carries up to 20 passengers.", "It carries up to twenty-five passengers.", False),
+        ("It carries up to 5 passengers.", "It carries up to twenty-five passengers.", False),
+        ("It carries up to 90 passengers.", "It carries up to nineteen passengers.", False),
+        ("The fee is 500 marks.", "The fee is two thousand five hundred marks.", False),
+        ("The fee is 65,000 marks.", "The fee is three hundred and sixty-five thousand marks.", False),
+    ],
+)
+def test_numbers_written_as_words_are_the_same_numbers(claim: str, source: str, supported: bool) -> None:
+    check = check_claim(claim, source)
+    assert (check.ok, check.covered == 1.0) == (supported, supported)
+
+
+def test_each_number_below_a_thousand_is_read_in_words_and_takes_their_place() -> None:
+    below = [*UNITS, *(ten + (f"-{UNITS[one]}" if one else "") for ten in TENS for one in range(10))]
+    for hundreds in range(10):
+        for rest, small in enumerate(below):
+            words = f"{UNITS[hundreds]} hundred" + (f" and {small}" if rest else "") if hundreds else small
+            text = f"about {words}, not more"
+            read = with_digits(text)
+            assert read.split(",")[0].split() == ["about", str(100 * hundreds + rest)]
+            assert len(read) == len(text)
 
 
 def test_the_problem_is_a_sentence() -> None:

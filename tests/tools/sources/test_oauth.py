@@ -5,8 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import httpx2
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from handrail.app.app import App, Options, open_app
 from handrail.app.extensions.sources import SourceTrial, sign_in, try_source
@@ -15,6 +18,21 @@ from tests.tools.sources.oauth_server import OAuthServer, browser, serving
 from tests.tools.sources.places import own
 
 pytestmark = pytest.mark.anyio
+
+
+class SlowToRefresh(OAuthServer):
+    """Keeps a new token back until another process has given up, if it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given_up = anyio.Event()
+
+    async def tokens_endpoint(self, request: Request) -> Response:
+        answer = await super().tokens_endpoint(request)
+        if self.refreshed and answer.status_code == 200:
+            with anyio.move_on_after(0.5):
+                await self.given_up.wait()
+        return answer
 
 
 @asynccontextmanager
@@ -65,6 +83,31 @@ async def test_a_token_that_another_process_has_refreshed_is_used(tmp_path: Path
             for app in (first, second, first):
                 found = await try_source(app, "guarded")
                 assert found.ok, found.problem
+
+
+@pytest.mark.promise("SOURCE-31")
+async def test_two_processes_that_need_a_new_token_at_once_refresh_it_once(tmp_path: Path) -> None:
+    """Otherwise both send the same refresh token, and the second is signed out."""
+    server, found = SlowToRefresh(), list[SourceTrial]()
+    async with serving(server) as url:
+        own(os.environ, "guarded", url=url)
+        async with application(tmp_path) as first, application(tmp_path) as second:
+            assert (await signed_in(first)).ok
+            credentials = first.model_pool.credentials
+            kept = credentials.get("source/guarded/sign-in") or ""
+            await first.sources.forget("guarded")
+            expired = kept.replace('"expires_at":', '"expires_at":1,"was":')
+            credentials.set("source/guarded/sign-in", expired)
+
+            async def use(app: App) -> None:
+                found.append(await try_source(app, "guarded"))
+                server.given_up.set()
+
+            async with anyio.create_task_group() as tasks:
+                for app in (first, second):
+                    tasks.start_soon(use, app)
+    assert [each.problem for each in found] == ["", ""]
+    assert server.refreshed == 1
 
 
 async def test_an_expired_sign_in_that_cannot_be_refreshed_says_how_to_sign_in(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from handrail.knowledge.checks.entities import entities_in, is_grounded
+from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.checks.statements import (
     best_statement,
     coverage,
@@ -80,11 +81,11 @@ def check_claim(claim: str, text: str) -> CitationCheck:
     Its numbers and names occur in the text, most of its words do, in one place of it, and that place denies
     nothing that the claim asserts, or the other way round.
     """
-    said = read_statement(claim)
+    said, written, text = read_statement(claim), text, with_digits(text)
     known = set(stems(text))
     covered = coverage(said, known)
     numbers = [number for number in sorted(said.numbers) if not has_number(number, text)]
-    names = [each for each in entities_in(claim) if not is_grounded(each, [text])]
+    names = [each for each in entities_in(claim) if not is_grounded(each, [written])]
     words = sorted(set(said.stems) - known)
     if not said.stems:
         return CitationCheck(ok=False, problem="The claim says nothing that could be checked.")

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
+from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.checks.statements import NUMBER_WORDS, Statement, opposed, statements_of
 from handrail.knowledge.words import STOP_WORDS, stem, tokens
 from handrail.protocol.values import Value
@@ -67,7 +68,7 @@ def _different_numbers(one: Statement, two: Statement) -> str:
 
 def _measures(statement: Statement) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    words = tokens(statement.text)
+    words = tokens(with_digits(statement.text))
     for number, unit in pairwise(words):
         value = NUMBER_WORDS.get(number, number)
         if value[0].isdigit() and unit not in STOP_WORDS and not unit[0].isdigit():

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.checks.statements import Statement, opposed, read_statement, statements_of
 from handrail.knowledge.words import sentences, stem, stems, tokens
 from handrail.protocol.values import Value
@@ -81,7 +82,8 @@ def _active(statement: Statement) -> list[str]:
     """The stems in the order of an active sentence: `B is done by A` as `A done B`."""
     if not (found := PASSIVE.match(statement.text)):
         return list(statement.stems)
-    return stems(" ".join(found[part] for part in ("agent", "verb", "subject", "between", "rest")))
+    active = " ".join(found[part] for part in ("agent", "verb", "subject", "between", "rest"))
+    return stems(with_digits(active))
 
 
 def _longest_rising(order: list[int]) -> int:

@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.words import STOP_WORDS, Span, sentences, stem, stems, tokens
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,]\d+)*(?:%|st\b|nd\b|rd\b|th\b)?")
@@ -93,10 +94,11 @@ class Statement(NamedTuple):
 
 @lru_cache(maxsize=4_096)
 def read_statement(text: str) -> Statement:
-    denied = denials(text)
+    digits = with_digits(text)
+    denied = denials(digits)
     twice = frozenset(each for each, times in denied.items() if times and times % 2 == 0)
     return Statement(
-        text, tuple(tokens(text)), tuple(stems(text)), numbers_in(text), frozenset(denied), twice
+        text, tuple(tokens(digits)), tuple(stems(digits)), numbers_in(text), frozenset(denied), twice
     )
 
 
@@ -110,6 +112,7 @@ def numbers_in(text: str) -> frozenset[str]:
 
     Small ones that are written as words are left out: `one` and `first` are often no numbers.
     """
+    text = with_digits(text, smallest=10)
     found = {_plain_number(each) for each in NUMBER.findall(text)}
     return frozenset(
         found | {NUMBER_WORDS[word] for word in tokens(text) if len(NUMBER_WORDS.get(word, "")) > 1}
@@ -118,6 +121,7 @@ def numbers_in(text: str) -> frozenset[str]:
 
 def has_number(number: str, text: str) -> bool:
     """Whether a number is in a text, also as a word."""
+    text = with_digits(text)
     return number in numbers_in(text) or any(NUMBER_WORDS.get(word) == number for word in tokens(text))
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from handrail.knowledge.checks.citation import check_claim, find_quote
+from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.checks.statements import coverage, read_statement
 from handrail.knowledge.words import Span, sentences, stems
 from handrail.protocol.values import Value
@@ -201,7 +202,7 @@ def _best_passage(sentence: str, source: Source) -> list[Passage]:
 
 @lru_cache(maxsize=1_000)
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(stems(text))
+    return frozenset(stems(with_digits(text)))
 
 
 def _why_unsupported(sentence: str, labels: frozenset[str], sources: Sequence[Source]) -> str:

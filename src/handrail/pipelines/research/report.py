@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from handrail.engine.pipeline import Change, Output, StepContext
+from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.checks.statements import coverage, read_statement
 from handrail.knowledge.words import stems
 from handrail.pipelines.agent_file import AnyOutput, Texts, look_up
@@ -107,7 +108,7 @@ def _shares_words(question: str, labelled: Labelled) -> bool:
     """Whether the answer and its quotes have half of the question's words."""
     supported = [each for each in labelled.sentences if each.passages]
     said = [each.text for each in supported] + [one.quote for each in supported for one in each.passages]
-    return coverage(read_statement(question), frozenset(stems(" ".join(said)))) >= MIN_SHARED
+    return coverage(read_statement(question), frozenset(stems(with_digits(" ".join(said))))) >= MIN_SHARED
 
 
 def _without_support(labelled: Labelled) -> Labelled:

@@ -39,7 +39,8 @@ for name in [name for name in os.environ if name.startswith({SET_INSIDE!r})]:
 try:
     os.execvp(sys.argv[1], sys.argv[1:])
 except OSError as error:
-    sys.exit(f"{{sys.argv[1]}}: {{error.strerror}}")
+    sys.stderr.write(f"{{sys.argv[1]}}: {{error.strerror}}")
+    sys.exit(127)
 """
 """Runs in the sandbox. What starts a sandbox must not have these variables: LD_PRELOAD loads code into it."""
 

@@ -15,6 +15,8 @@ from anyio.abc import SocketAttribute, SocketStream
 from msgspec import DecodeError
 from msgspec.json import decode
 
+from handrail.config.files import FileLock
+from handrail.config.places import make_private
 from handrail.protocol.values import to_json
 from handrail.tools.secrets import sign_in_secrets
 from handrail.tools.sources.launch import Credentials, Launch, SourceFailed, stored_as
@@ -26,6 +28,7 @@ SIGN_IN_NAME = "sign-in"
 REDIRECT_PATH = "/callback"
 EARLY_SECONDS = 30.0
 """A token is refreshed this long before it expires."""
+REFRESH_SECONDS, POLL_SECONDS = 30.0, 0.05
 REQUEST_BYTES, REQUEST_SECONDS = 16_000, 10.0
 PAGE = (
     "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
@@ -67,6 +70,45 @@ class TokenStore:
         for part in sign_in_secrets(sign_in):
             self._secrets.learn(*part)
         return sign_in
+
+
+class RequestLock:
+    """One request at a time with this sign-in in this process, and one refresh at a time among processes."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._request = anyio.Lock()
+        self._refresh: FileLock | None = None
+
+    async def __aenter__(self) -> None:
+        await self._request.acquire()
+
+    async def __aexit__(self, *error: object) -> None:
+        self.refreshed()
+        self._request.release()
+
+    async def read(self, read: Callable[[], Awaitable[None]], must_refresh: Callable[[], bool]) -> None:
+        """Read the tokens; where they are too old, again, once no other process refreshes them."""
+        await read()
+        if must_refresh():
+            await self._wait()
+            await read()
+            if not must_refresh():
+                self.refreshed()
+
+    async def _wait(self) -> None:
+        self._refresh = FileLock(make_private(self._launch.cache))
+        with anyio.move_on_after(REFRESH_SECONDS):
+            while not self._refresh.try_lock():  # noqa: ASYNC110 - of another process
+                await anyio.sleep(POLL_SECONDS)
+            return
+        name = self._launch.source.name
+        raise SourceFailed(f"another process has been refreshing the sign-in at {name} for long; try again")
+
+    def refreshed(self) -> None:
+        if self._refresh:
+            self._refresh.release()
+        self._refresh = None
 
 
 def has_sign_in(launch: Launch, credentials: Credentials) -> bool:
@@ -128,8 +170,8 @@ def _provider(
     class Stored(OAuthClientProvider):
         """Keeps with the tokens when they expire and where they are refreshed, which the library forgets.
 
-        They are read again before each request: another process may have refreshed them, and the old ones
-        are worth nothing then.
+        They are read again before each request, and once no other process refreshes them: a refresh token
+        counts once, and the old ones are worth nothing then.
         """
 
         @property
@@ -140,6 +182,18 @@ def _provider(
         def _initialized(self, value: bool) -> None: ...
 
         async def _initialize(self) -> None:
+            await lock.read(self._read, self._must_refresh)
+
+        async def _handle_refresh_response(self, response: "httpx2.Response") -> bool:
+            try:
+                return await super()._handle_refresh_response(response)
+            finally:
+                lock.refreshed()
+
+        def _must_refresh(self) -> bool:
+            return not self.context.is_token_valid() and self.context.can_refresh_token()
+
+        async def _read(self) -> None:
             await super()._initialize()
             kept = store.read()
             if self.context.current_tokens:
@@ -184,6 +238,8 @@ def _provider(
         scope=" ".join(launch.source.file.oauth.scopes) or None,
     )
     provider = Stored(launch.url, metadata, Storage(), show, answer)
+    lock = RequestLock(launch)
+    provider.context.lock = lock  # type: ignore[assignment]
     return provider
 
 

@@ -34,6 +34,14 @@ DRAIN_SECONDS = 0.5
 WATCH_SECONDS = 1.0
 
 
+NOT_FOUND = "it ended with status 127"
+NEEDED = {
+    "npx": ". Install Node.js, which has `npx`",
+    "uvx": ". Install uv, which has `uvx`",
+}
+"""What to do where such a program is not found."""
+
+
 class Pipes(NamedTuple):
     """Our ends of the pipes to the program."""
 
@@ -66,7 +74,8 @@ class ServerProcess:
     def why_ended(self) -> str:
         """Why the transport ended, with what it printed last; empty while it runs."""
         said = self.said() if self.problem else ""
-        return f"{self.problem}. It printed: {said}" if said else self.problem
+        missing = NEEDED.get(self.launch.words[0], "") if self.problem == NOT_FOUND else ""
+        return self.problem + (f". It printed: {said}" if said else "") + missing
 
     def add_errors(self, chunk: bytes) -> None:
         self._errors.add(chunk)
