@@ -98,10 +98,10 @@ def test_the_default_model_is_shown_with_its_reason_and_can_be_set(tmp_path: Pat
 def test_the_doctor_names_what_is_wrong_and_its_status_says_so(tmp_path: Path, model: str) -> None:
     well = run("doctor", "--model", model, cwd=tmp_path)
     assert well.returncode == 0
-    assert "model      ok" in well.stdout
+    assert "model       ok" in well.stdout
     ill = run("doctor", cwd=tmp_path)
     assert ill.returncode == 1
-    assert "model      fail" in ill.stdout
+    assert "model       fail" in ill.stdout
 
 
 def broken(folder: Path, home: Path) -> Path:
@@ -151,9 +151,9 @@ def test_the_doctor_works_with_broken_settings(text: str, tmp_path: Path, model:
     settings.write_text(text)
     done = run("doctor", "--model", model, cwd=tmp_path)
     assert done.returncode == 1
-    assert "settings   fail" in done.stdout
+    assert "settings    fail" in done.stdout
     assert f"{settings}:1" in "".join(done.stdout.split())
-    assert "model      ok" in done.stdout
+    assert "model       ok" in done.stdout
 
 
 def test_a_wrong_value_is_mended_by_setting_another(tmp_path: Path, home: Path) -> None:

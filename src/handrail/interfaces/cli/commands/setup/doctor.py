@@ -44,7 +44,7 @@ def command(**given: Any) -> int:
 
 
 def finding_lines(name: str, level: str, text: str, advice: str, *, width: int) -> list[Line]:
-    """`model      ok    what was found     -> what to do`, wrapped below itself."""
+    """`model       ok    what was found     -> what to do`, wrapped below itself."""
     head = line(f"{name:<12}", (STYLES[level], f"{level:<6}"))
     found = (*head, *line(text))
     ways = [line(("bold", f"-> {way}")) for way in advice.splitlines()]
