@@ -132,14 +132,14 @@ def test_the_doctor_finishes_whatever_is_broken(tmp_path: Path, model: str, home
     log = broken(tmp_path, home)
     ill = run("doctor", "--model", model, cwd=tmp_path)
     assert ill.returncode == 1
-    assert "log        fail" in ill.stdout
+    assert "log         fail" in ill.stdout
     assert "sandbox    " in ill.stdout
     log.write_bytes(b"no database at all" * 1000)
     for extra in log.parent.glob("log.db-*"):
         extra.unlink()
     worse = run("doctor", "--model", model, cwd=tmp_path)
     assert worse.returncode == 1
-    assert "log        fail" in worse.stdout
+    assert "log         fail" in worse.stdout
     assert "sandbox    " in worse.stdout
 
 
