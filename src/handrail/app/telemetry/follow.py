@@ -41,14 +41,17 @@ def telemetry_settings(settings: Settings, environ: Mapping[str, str]) -> Teleme
 
 def telemetry_notice(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """A line if traces are wanted and cannot be sent."""
-    if _installed() or not telemetry_settings(settings, environ).on:
+    if not telemetry_settings(settings, environ).on or _installed():
         return []
     install = install_command("telemetry")
     return [f"Telemetry is configured, but its libraries are not installed: `{install}`. Nothing is sent."]
 
 
 def _installed() -> bool:
-    return bool(find_spec("opentelemetry")) and bool(find_spec("opentelemetry.exporter.otlp.proto.http"))
+    try:
+        return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:  # another library has brought a part of it
+        return False
 
 
 @asynccontextmanager
