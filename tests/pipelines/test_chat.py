@@ -3,12 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -29,6 +25,7 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from tests.engine.conversation import call, conversation, run, words
+from tests.file_server import serving
 from tests.models.fake_server import FakeServer, Recorded, Reply, Said, body_for
 from tests.pictures import png
 from tests.tools.hook_programs import program, section
@@ -148,20 +145,6 @@ async def test_an_address_of_the_user_is_fetched_and_one_of_the_models_is_not_wi
             assert "other.html says" not in asked
             assert f"[Not found: {other}: This needs the user's approval" in asked
             assert "[Planned steps: look it up]" in asked
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """The address of a server of these files."""
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 async def test_a_plan_that_cannot_be_read_costs_no_answer(cart: Path) -> None:

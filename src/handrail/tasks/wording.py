@@ -17,10 +17,9 @@ from handrail.tasks.normalise import Clock, named_weekday, read_repeat
 from handrail.tasks.scope import DAYS, POLITE, read_filter
 from handrail.tasks.search import fold, telling_words
 
-Op = str
 FLAGS = re.IGNORECASE
 START = r"(?:^|[.,;!]\s*|\b(?:and|then|please)\s+)"
-VERBS: Mapping[Op, str] = {
+VERBS: Mapping[str, str] = {
     "create": r"(?:remind\s+me|schedule|new\s+task|add|create)\b",
     "complete": r"(?:(?:mark|tick|check|set)\b.*\b(?:done|completed?|finished)"
     r"|(?:complete|finish|(?:tick|check)\s+off))\b",
@@ -69,58 +68,19 @@ LEAD = re.compile(
     FLAGS,
 )
 TO_WHEN = "To which day or time? Say it again with that, such as: move the dentist to friday at 10"
-FILLERS = frozenset(
-    {
-        *(
-            "please",
-            "called",
-            "off",
-            "can",
-            "could",
-            "would",
-            "you",
-            "too",
-            "now",
-            "tick",
-            "check",
-            "set",
-            "make",
-        ),
-        *(
-            "change",
-            "give",
-            "push",
-            "snooze",
-            "shift",
-            "delay",
-            "drop",
-            "finish",
-            "late",
-            "repeating",
-            "recurring",
-        ),
-        *(
-            "high",
-            "low",
-            "medium",
-            "priority",
-            "urgent",
-            "important",
-            "weekend",
-            "until",
-            "each",
-            "them",
-            "its",
-        ),
-        *("say", "yes", "last", "overdue", "mark", "as"),
-    }
+FILLER_TEXT = (
+    "as called can change check could delay drop each finish give high important its last late low make "
+    "mark medium now off overdue please priority push recurring repeating say set shift snooze them tick "
+    "too until urgent weekend would yes you"
 )
+FILLERS = frozenset(FILLER_TEXT.split())
+"""Words of a request that name no task."""
 
 
 class Wording(NamedTuple):
     """What the words of one request say."""
 
-    op: Op
+    op: str
     """Empty: they do not say what to do."""
     is_clear: bool
     """The verb always means a task of the list."""

@@ -2,12 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import anyio
@@ -15,6 +11,7 @@ import pytest
 
 from handrail.protocol.events import ToolFinished
 from tests.engine.conversation import call, conversation
+from tests.file_server import serving
 from tests.mcp.conformance import node_program
 from tests.tools.sources.places import own
 
@@ -81,20 +78,6 @@ async def test_git(tmp_path: Path) -> None:
     assert "new.txt" in status.content
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The address of a web server with the files of the folder."""
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.mark.promise("SOURCE-20")
 async def test_time(tmp_path: Path) -> None:
     own(os.environ, command=[sys.executable, "-m", "mcp_server_time"], tools={"unasked": ["*"]})
@@ -106,7 +89,7 @@ async def test_time(tmp_path: Path) -> None:
 async def test_fetch_reaches_the_network_only_if_its_definition_says_so(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "mcp_server_fetch", "--allow-private-ips"]
     (tmp_path / "page.txt").write_text("A page of this test.")
-    with served(tmp_path) as address:
+    with serving(tmp_path) as address:
         fetch = {"tool": "fetch", "arguments": {"url": f"{address}/page.txt", "raw": True}}
         own(os.environ, command=words, tools={"unasked": ["*"]}, network=True)
         (fetched,) = await used(tmp_path, fetch)

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 from anyio.to_thread import run_sync
-from msgspec import DecodeError, ValidationError, convert
-from msgspec.json import decode
 from msgspec.structs import replace
 
 from handrail.app.builds.checklists import checklist_path, read_items, task_of
@@ -22,7 +20,7 @@ from handrail.protocol.errors import PathProblem, UsageProblem
 from handrail.protocol.events import SplitPlanned, SplitStarted
 from handrail.protocol.globs import covers
 from handrail.protocol.ids import session_stream
-from handrail.protocol.problems import problems_in
+from handrail.protocol.json_input import read_json
 from handrail.protocol.subtask import Granularity, PlanSource, SplitLimits, SplitPlan, Strategy
 from handrail.protocol.values import ChecklistItem
 from handrail.sessions.session import Session
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 BYTES_PER_TOKEN = 3.5
 HOLD_TRIES, HOLD_SECONDS = 10, 0.02
-MAX_TITLE, MAX_PROBLEMS, ANSWERS_LOOKED_AT = 70, 4, 200
+MAX_TITLE, ANSWERS_LOOKED_AT = 70, 200
 PATHS = re.compile(r"@?([\w./-]+\.\w{1,8})")
 
 
@@ -114,16 +112,7 @@ def plan_checklist(app: "App", path: str, options: SplitOptions) -> str:
 
 def read_plan(data: bytes) -> SplitPlan:
     """The plan in a file; raises UsageProblem that says what is wrong with it, and where."""
-    try:
-        json = decode(data)
-    except (DecodeError, UnicodeError, RecursionError) as error:
-        raise UsageProblem(f"This is not a plan: it is not JSON ({error}).") from error
-    try:
-        return convert(json, SplitPlan)
-    except ValidationError as error:
-        found = problems_in(json, SplitPlan)[:MAX_PROBLEMS]
-        told = "; ".join(f"{each.where or 'the plan'} {each.should}" for each in found) or str(error)
-        raise UsageProblem(f"This is not a plan: {told}.") from error
+    return read_json(data, SplitPlan, "plan", "file")
 
 
 def keep_plan(app: "App", plan: SplitPlan, source: PlanSource = "file") -> str:

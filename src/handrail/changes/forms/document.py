@@ -2,16 +2,13 @@
 
 from typing import Annotated, Literal
 
-from msgspec import DecodeError, Meta, ValidationError, convert
-from msgspec.json import decode
+from msgspec import Meta
 
 from handrail.changes.forms import edit_forms as forms
-from handrail.protocol.errors import UsageProblem
-from handrail.protocol.problems import problems_in
+from handrail.protocol.json_input import read_json
 from handrail.protocol.values import Value
 
 MAX_CHANGES = 2_000
-MAX_PROBLEMS = 4
 
 
 class CreateChange(Value, tag_field="form", tag="create"):
@@ -66,16 +63,7 @@ class Document(Value):
 
 def read_document(data: bytes) -> Document:
     """The document in a file; raises UsageProblem that says what is wrong with it, and where."""
-    try:
-        json = decode(data)
-    except (DecodeError, UnicodeError, RecursionError) as error:
-        raise UsageProblem(f"This is not a proposal: the document is not JSON ({error}).") from error
-    try:
-        return convert(json, Document)
-    except ValidationError as error:
-        problems = problems_in(json, Document)[:MAX_PROBLEMS]
-        found = "; ".join(f"{each.where or 'the document'} {each.should}" for each in problems)
-        raise UsageProblem(f"This is not a proposal: {found}.") from error
+    return read_json(data, Document, "proposal", "document")
 
 
 def form_of(change: Change) -> forms.Form:
