@@ -20,7 +20,7 @@ override WORKSPACE := $(value WORKSPACE)
 override EXAMPLE := $(value EXAMPLE)
 export TASK WORKSPACE EXAMPLE
 
-.PHONY: help run test lint bench browser mcp-programs screenshots
+.PHONY: help run test lint bench browser mcp-programs postgres screenshots
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -31,7 +31,7 @@ run: $(VENV)/.run-installed
 	if [ -n "$$TASK" ]; then exec "$$program" run -- "$$TASK"; fi; \
 	if [ -t 0 ] && [ -t 1 ]; then exec "$$program"; else exec "$$program" serve; fi
 
-test: lint browser mcp-programs
+test: lint browser mcp-programs postgres
 	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal
 
 CHECKED = src tests $(wildcard bench)
@@ -48,6 +48,10 @@ browser: $(VENV)/.dev-installed
 # The public MCP conformance suite and reference servers, which the tests of MCP run.
 mcp-programs: $(VENV)/.dev-installed
 	@$(BIN)/python -m tests.mcp.conformance
+
+# PostgreSQL for the tests of shared logs: the one that is here, else Debian's; each test run starts its own.
+postgres: $(VENV)/.dev-installed
+	@$(BIN)/python -m tests.postgres
 
 screenshots: browser
 	@$(BIN)/python -m tests.interfaces.web.screenshots docs/images
@@ -79,5 +83,5 @@ $(VENV)/.run-installed: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.dev-installed: $(VENV)/.run-installed
 	@echo "installing the development tools into .venv, once"
-	@$(INSTALL) --editable '.[dev,embedded,knowledge,providers,telemetry]'
+	@$(INSTALL) --editable '.[dev,distributed,embedded,knowledge,providers,telemetry]'
 	@touch $@

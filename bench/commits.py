@@ -14,6 +14,7 @@ from bench.server import Server
 from handrail.app.app import App, Options, open_app
 from handrail.protocol.commands import SendMessage
 from handrail.protocol.events import Recorded, TurnFinished
+from tests.storage.backends import sqlite_of
 
 DEADLINE_SECONDS = 60.0
 
@@ -51,7 +52,7 @@ async def _turn(workspace: Path, environ: dict[str, str], statements: list[tuple
 
 
 def _trace(app: App, statements: list[tuple[float, str]]) -> None:
-    connection: Any = app.log._connection
+    connection: Any = sqlite_of(app.log)
     connection.set_trace_callback(lambda text: statements.append((time.perf_counter(), text)))
 
 

@@ -37,6 +37,7 @@ from handrail.protocol.ids import session_stream
 from handrail.protocol.values import ToolCall, Usage
 from handrail.sessions.session import Session
 from handrail.storage.log_repair import open_log
+from tests.storage.backends import sqlite_of
 
 SHORT, LONG = 10, 10_000
 WINDOW, FIXED = 32_768, 1_200
@@ -63,7 +64,7 @@ def measure() -> Iterator[Measured]:
 def build(workspace: Path, session_id: str, turns: int) -> None:
     """A session of so many turns with a tool call each, compacted as the engine does it."""
     log = open_log(workspace_folder(find_places(os.environ), workspace))
-    log._connection.execute("PRAGMA synchronous = OFF")  # only the building; what is measured syncs
+    sqlite_of(log).execute("PRAGMA synchronous = OFF")  # only the building; what is measured syncs
     session = Session(log, session_id)
     session.try_hold()
     session.append(SessionStarted(session_id=session_id, workspace=str(workspace), version="bench"))

@@ -7,12 +7,16 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from handrail.config.settings import DatabaseSettings
 from handrail.protocol.values import to_json
+
+if TYPE_CHECKING:
+    from tests.postgres import Server
 
 NO_SERVER = "".join(
     f'[connections.{name}]\nbase_url = "http://127.0.0.1:1/v1"\n'
@@ -74,6 +78,25 @@ def home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> "Iterator[Server]":
+    """A server for the tests of this process, started by the first that needs it."""
+    from tests.postgres import Server
+
+    server = Server()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> "DatabaseSettings":
+    """Each database that a log can be in, with nothing in it."""
+    if request.param == "sqlite":
+        return DatabaseSettings()
+    found: DatabaseSettings = request.getfixturevalue("postgres").workspace()
+    return found
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ def test_with_nothing_set_the_defaults_hold(home: Path, tmp_path: Path) -> None:
     assert loaded.settings.limits.answer_seconds == 300
     assert loaded.settings.limits.usd == 2.0
     assert loaded.settings.mode == "ask"
+    assert loaded.settings.database.url == ""
     assert set(loaded.sources) == set(setting_keys())
     assert {source.layer for sources in loaded.sources.values() for source in sources} == {"default"}
 
@@ -275,6 +276,43 @@ def test_a_secret_written_into_the_wrong_place_is_not_repeated(load: Load) -> No
     with pytest.raises(ConfigProblem) as raised:
         load('[connections.a]\nkey_env = "sk-very-secret"\n')
     assert "very-secret" not in str(raised.value)
+
+
+DATABASE = "postgresql://ada:hunter2@db.example/handrail?sslmode=verify-full"
+
+
+@pytest.mark.promise("PG-7")
+def test_the_password_of_the_database_is_never_shown(load: Load) -> None:
+    loaded = load(f'[database]\nurl = "{DATABASE}"\n', '[database]\nurl = "postgresql://eve:pw@evil/x"\n')
+    assert loaded.settings.database.url == DATABASE
+    assert {row.key: row.value for row in shown_settings(loaded)}["database.url"] == (
+        "postgresql://ada:***@db.example/handrail?sslmode=verify-full"
+    )
+    assert [(each.key, each.value) for each in loaded.ignored] == [
+        ("database.url", '"postgresql://eve:***@evil/x"')
+    ]
+    assert load(environ={"HANDRAIL_DATABASE": DATABASE}).settings.database.url == DATABASE
+    assert load(flags={"database.url": DATABASE}).settings.database.url == DATABASE
+
+
+@pytest.mark.promise("PG-7")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://ada:hunter2@db/x",
+        "host=db password=hunter2",
+        "postgresql://db/x?password=hunter2",
+        "postgresql://db/x?sslmode=require&p%61ssword=hunter2",
+        "postgresql://ada:***@hunter2/x",
+        "postgresql://ada:hunter2@db /x",
+        "postgresql://ada:hunter2/x@db/x",
+        "postgresql://ada:pass@hunter2@db/x",
+    ],
+)
+def test_a_wrong_address_of_a_database_is_refused_and_not_repeated(load: Load, url: str) -> None:
+    with pytest.raises(ConfigProblem, match=r"config\.toml:2: database\.url ") as caught:
+        load(f'[database]\nurl = "{url}"\n')
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_file_that_cannot_be_one_is_told_and_never_waited_for(tmp_path: Path) -> None:

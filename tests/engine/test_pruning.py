@@ -17,7 +17,7 @@ SETTINGS = "[storage]\nmegabytes = 1\n"
 
 def age(talk: Conversation) -> None:
     """Make everything stored so far look old."""
-    with sqlite3.connect(talk.app.log.path) as db:
+    with sqlite3.connect(talk.app.log.folder / "log.db") as db:
         db.execute("UPDATE blobs SET at = 1")
     db.close()
 

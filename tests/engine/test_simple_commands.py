@@ -10,6 +10,7 @@ from handrail.protocol.errors import StorageFull
 from handrail.protocol.events import Answered, ApprovalAsked, ToolFinished, ToolStarted, TurnFinished
 from handrail.storage.event_log import Log, NewRow
 from tests.engine.conversation import conversation, eventually, run
+from tests.storage.backends import sqlite_of
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +22,7 @@ async def test_start_of_a_call_is_in_the_log_when_its_effect_happens(tmp_path: P
     async with conversation(tmp_path, answers, mode="auto", allow=("sh effect.sh",)) as talk:
         await talk.say("have an effect")
         await eventually((tmp_path / "begun").exists)
-        other = sqlite3.connect(f"file:{talk.app.log.path}?mode=ro", uri=True)
+        other = sqlite3.connect(f"file:{talk.app.log.folder / 'log.db'}?mode=ro", uri=True)
         committed = [kind for (kind,) in other.execute("SELECT type FROM events ORDER BY rowid")]
         other.close()
         (tmp_path / "seen").touch()
@@ -35,7 +36,7 @@ async def test_start_of_a_call_is_in_the_log_when_its_effect_happens(tmp_path: P
 async def test_whatever_a_follower_is_shown_is_in_the_log_already(tmp_path: Path) -> None:
     answers = [run("echo one"), {"text": "done"}]
     async with conversation(tmp_path, answers, mode="auto", allow=("echo",)) as talk:
-        other = sqlite3.connect(f"file:{talk.app.log.path}?mode=ro", uri=True)
+        other = sqlite3.connect(f"file:{talk.app.log.folder / 'log.db'}?mode=ro", uri=True)
         await talk.say("go")
         while not talk.all(TurnFinished):
             await talk.until(object)
@@ -48,8 +49,8 @@ async def test_whatever_a_follower_is_shown_is_in_the_log_already(tmp_path: Path
 
 def fill(log: Log) -> None:
     """Leave no room for an event, as on a full disk; commands still find some in the pages they have."""
-    (pages,) = log._connection.execute("PRAGMA page_count").fetchone()
-    log._connection.execute(f"PRAGMA max_page_count = {pages}")
+    (pages,) = sqlite_of(log).execute("PRAGMA page_count").fetchone()
+    sqlite_of(log).execute(f"PRAGMA max_page_count = {pages}")
     for size in (3000, 300, 30, 1):
         with pytest.raises(StorageFull):
             for _ in range(1000):

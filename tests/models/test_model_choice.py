@@ -72,6 +72,11 @@ async def test_then_the_first_key_in_order_then_a_server_then_the_doors() -> Non
         await choose_model(RequestedModels(), environment={"OPENAI_API_KEY": " "}, find=nothing)
     assert "ANTHROPIC_API_KEY" in str(caught.value)
     assert "Ollama" in str(caught.value)
+    office = {"office": ConnectionSettings(base_url="http://127.0.0.1:1/v1"), "openai": ConnectionSettings()}
+    with pytest.raises(NoModel) as caught:
+        await choose_model(RequestedModels(), environment={}, settings=office, find=nothing)
+    assert "`handrail model office/MODEL` chooses its model" in str(caught.value)
+    assert "openai/MODEL" not in str(caught.value)
 
 
 @pytest.mark.promise("EMB-12")

@@ -1,4 +1,4 @@
-"""Agents for tests: the example, and small ones written down in a test."""
+"""Agents for tests: one of five stages in `report/`, and small ones written down in a test."""
 
 import json
 import shutil
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+REPORT = Path(__file__).parent / "report"
 QUESTION = "Do passengers get money back when fog stops a crossing?"
 QUOTE = "When a crossing is cancelled by us, every passenger gets the full fare back within seven days."
 GOOD = {"claim": "The full fare is paid back.", "quote": QUOTE}
@@ -27,9 +28,9 @@ properties.topics = { type = "array", items = { type = "string" } }
 
 
 def demo(workspace: Path) -> Path:
-    """A workspace with the example's documents and its agent."""
-    shutil.copytree(EXAMPLES / "agents" / "documents", workspace / "documents")
-    shutil.copytree(EXAMPLES / "agents" / "report", workspace / "agents" / "report")
+    """A workspace with the agent `report` and its documents."""
+    shutil.copytree(REPORT / "documents", workspace / "documents")
+    shutil.copytree(REPORT / "agent", workspace / "agents" / "report")
     return workspace
 
 
@@ -47,7 +48,7 @@ def as_json(when: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answers(*others: Mapping[str, Any], first: Mapping[str, Any] = WRONG) -> Sequence[Any]:
-    """What the model says to each stage of the example: the first draft is `first`, the second is right."""
+    """What the model says to each stage of `report`: the first draft is `first`, the second is right."""
     questions = ["Are passengers refunded when a crossing is cancelled?", "When does fog cancel a crossing?"]
     return [
         *others,

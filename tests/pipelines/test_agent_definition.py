@@ -9,7 +9,7 @@ from handrail.config.places import find_places
 from handrail.pipelines.agent_folder import FoundAgent, slug_problem, starter_files
 from handrail.pipelines.load import AgentFolders
 from handrail.protocol.errors import ConfigProblem
-from tests.pipelines.agents import EXAMPLES, SMALL, agent
+from tests.pipelines.agents import SMALL, agent
 
 GATE = 'gates = [{ check = "at_most", field = "topics", count = 3, fails = "repair" }]\n'
 STAGE = '\n[[stages]]\nname = "more"\nkind = "code"\n'
@@ -271,7 +271,7 @@ def test_nothing_is_looked_at_before_an_agent_is_asked_for(
     assert not folders._loaded
 
 
-def test_the_starter_and_the_example_have_nothing_wrong(folders: AgentFolders, tmp_path: Path) -> None:
+def test_the_starter_has_nothing_wrong(folders: AgentFolders, tmp_path: Path) -> None:
     for file, text in starter_files("my-agent").items():
         path = tmp_path / "agents" / "my-agent" / file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -279,14 +279,6 @@ def test_the_starter_and_the_example_have_nothing_wrong(folders: AgentFolders, t
     found = folders.find("my-agent")
     assert found
     assert folders.load(found).definition.name == "My agent"
-    report = FoundAgent("report", EXAMPLES / "agents" / "report", "workspace")
-    assert [stage.name for stage in folders.load(report).pipeline.stages] == [
-        "analyse",
-        "gather",
-        "draft",
-        "cite",
-        "write",
-    ]
 
 
 def test_of_very_many_problems_the_first_are_told(folders: AgentFolders, tmp_path: Path) -> None:

@@ -64,3 +64,24 @@ async def test_an_agent_that_names_the_tools_has_them_and_chat_has_not(tmp_path:
     async with conversation(tmp_path / "other", [{"text": "Hello."}]) as talk:
         await talk.turn("Hello")
         assert not {tool.name for tool in talk.requests[0].tools} & {"hybrid_search", "get_paragraph"}
+
+
+@pytest.mark.promise("KB-17")
+async def test_more_results_than_fit_are_counted_and_the_answer_stays_whole(tmp_path: Path) -> None:
+    """Catches: an answer cut in the middle, which nobody can read."""
+    sections = (f"# Pier {number}\n\n{f'Boats moor at pier {number}. ' * 45}\n" for number in range(60))
+    (tmp_path / "piers.md").write_text("\n".join(sections))
+    base = open_base(tmp_path, os.environ, "workspace")
+    with base.writing():
+        await add(base, [str(tmp_path / "piers.md")])
+    base.close()
+    agent(tmp_path, "librarian", LIBRARIAN, "Answer from the documents.")
+    answers = [
+        {"when": '"place"', "text": "There."},
+        call("hybrid_search", query="Where do boats moor?", limit=50),
+    ]
+    async with conversation(tmp_path, answers, mode="edit", trust=True) as talk:
+        await talk.turn("@librarian Where do boats moor?")
+        found = content(talk.all(ToolFinished)[0])
+    assert len(found["results"]) > 10
+    assert len(found["results"]) + found["left_out"] == 50

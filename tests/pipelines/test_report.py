@@ -1,5 +1,6 @@
-"""The example agent on its demo workspace, with a scripted model: pause, breakout, repair, budget."""
+"""The agent `report` on its documents, with a scripted model: pause, breakout, repair, budget."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from tests.engine.conversation import Conversation, conversation, words
-from tests.pipelines.agents import GOOD, QUESTION, QUOTE, WRONG, answers, as_json, demo
+from tests.pipelines.agents import GOOD, QUESTION, QUOTE, WRONG, agent, answers, as_json, demo
+from tests.project.source import ROOT
 
 pytestmark = pytest.mark.anyio
 
@@ -252,3 +254,23 @@ async def test_a_paused_run_whose_agent_is_gone_can_be_left(tmp_path: Path) -> N
         assert (await talk.turn("1")).reason == "answered"
         assert talk.all(RunBrokenOff)
         assert talk.app.state(talk.id).paused is None
+
+
+@pytest.mark.promise("AGENT-1")
+async def test_the_small_agent_of_the_docs_answers_in_quotes_that_are_in_the_documents(
+    tmp_path: Path,
+) -> None:
+    """Catches: a tutorial that the program refuses, or whose gate lets an altered quote pass."""
+    blocks = re.findall(r"```\w+\n(.*?)```", (ROOT / "docs/agents.md").read_text(), re.DOTALL)
+    definition, prompt = blocks[:2]
+    folder = agent(demo(tmp_path), "quotes", definition)
+    (folder / "prompts/answer.md").write_text(prompt)
+    wrong, right = {"quotes": [WRONG["quote"]]}, {"quotes": [QUOTE]}
+    for answered, reason in ((right, "answered"), (wrong, "failed")):
+        script = [as_json("have to be corrected", answered), as_json("Output of gather", wrong)]
+        async with conversation(tmp_path, script, trust=True) as talk:
+            done = await talk.turn(f"@quotes {QUESTION}")
+            assert done.reason == reason, done.detail
+            assert QUOTE in talk.all(GateFailed)[0].issues[0]
+            if reason == "answered":
+                assert QUOTE in talk.all(RunCompleted)[0].text

@@ -311,7 +311,7 @@ ROWS = (
     ),
     Row(
         "Start servers, shell completion",
-        ("serve", "completion", "acp", "mcp"),
+        ("serve", "worker", "completion", "acp", "mcp"),
         why_not=dict.fromkeys(("conversation", "http", "page", "acp", "mcp"), PROCESS),
     ),
     Row(

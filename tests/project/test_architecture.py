@@ -215,6 +215,7 @@ def test_everything_printed_goes_through_the_filter() -> None:
         "interfaces/cli/conversation/input_line.py": ("self._output.write_raw",),  # lines made by `ansi`
         "interfaces/acp/terminals.py": ("os.write",),  # output as the session has it, cleaned
         "interfaces/cli/commands/rewind.py": ("input",),  # its prompt is cleaned
+        "interfaces/cli/commands/servers/worker.py": ("sys.stdout.flush", "sys.stderr.flush"),
         "interfaces/cli/commands/setup/model.py": ("input",),
     }
     rooms = [path for path in modules(apart_from=filtering) if path.is_relative_to(SOURCE / "interfaces")]

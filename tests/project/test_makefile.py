@@ -150,7 +150,7 @@ def test_an_example_runs_with_a_program_named_by_a_path_or_found(
     assert done.returncode == 0, done.stderr
     arguments, folder = json.loads(done.stdout.splitlines()[-1])
     assert (arguments[-1], Path(folder).parent) in [
-        ("@report why?", project / ".try"),
+        ("@research quick: why?", project / ".try"),
         ("fix it", project / ".try"),
     ]
     missing = subprocess.run(

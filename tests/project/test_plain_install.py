@@ -63,7 +63,7 @@ def plain(packages: Path, *arguments: str, cwd: Path, **changes: str) -> "subpro
 
 @pytest.mark.promise("KB-18")
 def test_plain_installation_works_and_says_what_is_missing(packages: Path, tmp_path: Path) -> None:
-    for extra in ("numpy", "pypdf", "pydantic_ai", "opentelemetry/exporter", "pytest"):
+    for extra in ("numpy", "pypdf", "pydantic_ai", "opentelemetry/exporter", "pytest", "dbos", "psycopg"):
         assert not (packages / extra).exists()
     (tmp_path / "notes.md").write_text("# Goats\n\nThe ferry carries two goats.\n")
     model = script(tmp_path, {"text": "Hello."})
@@ -95,3 +95,12 @@ def test_plain_installation_works_and_says_what_is_missing(packages: Path, tmp_p
     )
     assert traced.returncode == 0, traced.stderr
     assert "Telemetry is configured, but its libraries are not installed" in traced.stderr
+    worker = plain(
+        packages,
+        *("worker", "--workspace", "work"),
+        cwd=tmp_path,
+        HANDRAIL_DATABASE="postgresql://me@127.0.0.1:9/none",
+    )
+    assert worker.returncode == 2
+    assert "Workers need more packages. Install them: " in worker.stderr
+    assert "[distributed]" in worker.stderr

@@ -10,6 +10,7 @@ from tests.models.fake_server import FakeServer, Reply
 
 LATER = (
     "cryptography",
+    "dbos",
     "genai_prices",
     "email",
     "html.parser",
@@ -21,7 +22,9 @@ LATER = (
     "mcp_types",
     "pydantic",
     "prompt_toolkit",
+    "psycopg",
     "rich",
+    "sqlalchemy",
     "starlette",
     "tree_sitter",
     "uvicorn",
@@ -45,6 +48,8 @@ LATER = (
     "handrail.sessions.past_runs",
     "handrail.sessions.split_state",
     "handrail.sessions.export_import",
+    "handrail.storage.copy_log",
+    "handrail.storage.postgres",
     "handrail.tools.gate.gate",
     "handrail.tools.gate.hooks",
     "handrail.tools.sandbox.fork_server",

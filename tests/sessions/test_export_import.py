@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.config.settings import DatabaseSettings
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
     ApprovalAnswered,
@@ -30,8 +31,8 @@ from tests.sessions.test_session import started, turn
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[Log]:
-    opened = open_log(tmp_path)
+def log(tmp_path: Path, database: DatabaseSettings) -> Iterator[Log]:
+    opened = open_log(tmp_path, database, tmp_path)
     yield opened
     opened.close()
 

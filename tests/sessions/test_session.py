@@ -1,13 +1,14 @@
 """A session's handle: facts first, state by folding, the same state however it is opened."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from handrail.config.settings import DatabaseSettings
 from handrail.protocol.errors import LostHold, StorageProblem
 from handrail.protocol.events import (
     Answered,
@@ -28,11 +29,12 @@ from handrail.sessions.session_state import SNAPSHOT_VERSION
 from handrail.sessions.transcript import SHOWN_EVENTS, AssistantEntry, UserEntry, entry_for_event
 from handrail.storage.event_log import Log, NewRow
 from handrail.storage.log_repair import open_log
+from tests.storage.backends import change
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[Log]:
-    opened = open_log(tmp_path)
+def log(tmp_path: Path, database: DatabaseSettings) -> Iterator[Log]:
+    opened = open_log(tmp_path, database, tmp_path)
     yield opened
     opened.close()
 
@@ -76,7 +78,7 @@ def test_opening_again_gives_the_same_state_with_and_without_a_snapshot(log: Log
     assert log.snapshot(session.stream, SNAPSHOT_VERSION)
     session.append(ModeSet(mode="auto"))
     same(Session(log, "s_1").load(), session)
-    log._connection.execute("DELETE FROM snapshots")
+    change(log, "DELETE FROM snapshots")
     same(Session(log, "s_1").load(), session)
     assert session.state.cost_usd == pytest.approx(29.5)
 
@@ -100,37 +102,46 @@ def test_compaction_changes_what_is_shown_and_undoing_brings_it_back(log: Log) -
 
 
 @contextmanager
-def reading(log: Log) -> Iterator[list[int]]:
+def reading(log: Log, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Where in the log is read from."""
-    reads: list[str] = []
     starts: list[int] = []
-    log._connection.set_trace_callback(reads.append)
+    rows = log.database.rows
+
+    def noting(query: str, values: Sequence[Any] = (), /) -> list[Any]:
+        if "FROM events WHERE stream = ? AND seq >= ?" in query:
+            starts.append(values[1])
+        return rows(query, values)
+
+    monkeypatch.setattr(log.database, "rows", noting)
     yield starts
-    log._connection.set_trace_callback(None)
-    starts += [int(found[1]) for text in reads if (found := re.search(r"FROM events.* seq >= (\d+)", text))]
+    monkeypatch.undo()
 
 
-def test_opening_a_session_reads_what_came_after_its_snapshot(log: Log) -> None:
+def test_opening_a_session_reads_what_came_after_its_snapshot(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = started(log)
     for number in range(1, 200):
         session.append(*turn(number))
     session.save_snapshot()
     saved = session.seq
     session.append(*turn(200))
-    with reading(log) as starts:
+    with reading(log, monkeypatch) as starts:
         opened = Session(log, "s_1").load()
     assert starts == [saved]
     same(opened, session)
 
 
-def test_opening_a_compacted_session_reads_only_what_is_shown(log: Log) -> None:
+def test_opening_a_compacted_session_reads_only_what_is_shown(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = started(log)
     for number in range(1, 200):
         session.append(*turn(number))
     cut = session.transcript[-3].seq
     session.append(Compacted(compaction_id="k", upto=cut, summary="s", tokens_before=9, tokens_after=3))
     session.save_snapshot()
-    with reading(log) as starts:
+    with reading(log, monkeypatch) as starts:
         same(Session(log, "s_1").load(), session)
     assert min(starts) == cut
 
@@ -151,7 +162,7 @@ def test_only_the_holder_appends(log: Log) -> None:
 def test_failed_append_changes_no_state(log: Log) -> None:
     session = started(log)
     before = deepcopy(session.state)
-    log._connection.execute("UPDATE streams SET epoch = epoch + 1")
+    change(log, "UPDATE streams SET epoch = epoch + 1")
     with pytest.raises(LostHold):
         session.append(ModeSet(mode="auto"))
     assert session.state == before

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail.config.settings import DatabaseSettings
 from handrail.models.model import AssistantTurn, Message, Request, ToolResult, ToolSpec, UserTurn
 from handrail.models.providers import Connection
 from handrail.models.wire import anthropic, openai
 from handrail.models.wire.transport import body_pieces
 from handrail.protocol.values import ToolCall
 from handrail.storage.event_log import Log
+from handrail.storage.log_repair import open_log
 from handrail.storage.request_bytes import PieceChain, chain_hashes, read_chain
 
 TOOLS = (ToolSpec("read", "Read a file. " * 100, {"type": "object"}),)
@@ -56,10 +58,10 @@ def test_pieces_are_the_body_to_the_byte(body: dict[str, Any]) -> None:
 @pytest.mark.promise("STORE-40")
 @pytest.mark.parametrize("wire", BODIES)
 def test_two_hundred_growing_requests_cost_what_is_new_and_come_back_to_the_byte(
-    tmp_path: Path, wire: str
+    tmp_path: Path, database: DatabaseSettings, wire: str
 ) -> None:
     """Twice the turns take twice the space, and not four times; so does what they add to the log's file."""
-    log = Log(tmp_path)
+    log = open_log(tmp_path, database, tmp_path)
     messages: list[Message] = []
     sizes, contents, heads = [0], [0], {}
     for number in range(200):
@@ -78,8 +80,10 @@ def test_two_hundred_growing_requests_cost_what_is_new_and_come_back_to_the_byte
 
 
 @pytest.mark.promise("STORE-40")
-def test_another_process_stores_nothing_twice_and_a_lost_part_is_noticed(tmp_path: Path) -> None:
-    log = Log(tmp_path)
+def test_another_process_stores_nothing_twice_and_a_lost_part_is_noticed(
+    tmp_path: Path, database: DatabaseSettings
+) -> None:
+    log = open_log(tmp_path, database, tmp_path)
     pieces = [b"{", b"x" * 600, b"y", b"}"]
     first = log.requests.chain(pieces)
     log.append("session:s", [], blobs=first.blobs)

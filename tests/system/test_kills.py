@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from handrail.__main__ import main
+from handrail.config.layers import load_settings
 from handrail.config.places import find_places, workspace_folder
+from handrail.config.settings import DatabaseSettings
 from handrail.protocol.events import (
     Answered,
     ChangeAbandoned,
@@ -32,6 +34,7 @@ from tests.forks import Forks, forks
 from tests.interfaces.cli.program import command, environment, run, script
 
 KILLS = 200
+KILLS_ON_A_SERVER = 60
 IN_THE_START = 15
 """So many more come while the program starts."""
 MOST_LINES = 20
@@ -95,7 +98,8 @@ def whole(said: bytes) -> list[dict[str, Any]]:
 
 
 def events_of(workspace: Path, session_id: str) -> list[Recorded]:
-    log = open_log(workspace_folder(find_places(os.environ), workspace))
+    database = load_settings(find_places(os.environ), workspace, environ=os.environ).settings.database
+    log = open_log(workspace_folder(find_places(os.environ), workspace), database, workspace)
     try:
         assert log.notices == []
         assert verify(log) == []
@@ -105,7 +109,13 @@ def events_of(workspace: Path, session_id: str) -> list[Recorded]:
 
 
 @pytest.mark.promise("ENG-1")
-def test_nothing_acknowledged_is_lost_and_nothing_happens_twice(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost_and_nothing_happens_twice(
+    tmp_path: Path, database: DatabaseSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDRAIL_DATABASE", database.url)
+    monkeypatch.setenv("HANDRAIL_DATABASE_WORKSPACE", database.workspace)
+    kills = KILLS_ON_A_SERVER if database.url else KILLS
+    ahead = (*AHEAD, "handrail.storage.postgres.database") if database.url else AHEAD
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "mark.sh").write_text('echo "$1" >> effects.txt\necho "ran:$1:"\n')
@@ -115,8 +125,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_happens_twice(tmp_path: Path) 
 
     acknowledged: list[dict[str, Any]] = []
     complaints = tmp_path / "complaints"
-    with forks(__name__, *AHEAD, folder=workspace, complaints=complaints) as children:
-        for number in range(IN_THE_START + KILLS):
+    with forks(__name__, *ahead, folder=workspace, complaints=complaints) as children:
+        for number in range(IN_THE_START + kills):
             how = words(script(tmp_path, *answers(number)), session_id, number)
             if number < IN_THE_START:
                 acknowledged += whole(kill_in_the_start(how, workspace, chance.uniform(0, 0.6)))
@@ -129,6 +139,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_happens_twice(tmp_path: Path) 
     assert (resumed.returncode, resumed.stdout) == (0, "all is well\n")
 
     recorded = events_of(workspace, session_id)
+    assert len(acknowledged) > kills
     everything_acknowledged_is_there(acknowledged, recorded)
     every_effect_happened_as_the_log_says(workspace, recorded)
     every_change_is_whole_or_absent(workspace, recorded)
@@ -137,7 +148,6 @@ def test_nothing_acknowledged_is_lost_and_nothing_happens_twice(tmp_path: Path) 
 
 def everything_acknowledged_is_there(acknowledged: list[dict[str, Any]], recorded: list[Recorded]) -> None:
     stored = {one.seq: one for one in recorded}
-    assert len(acknowledged) > KILLS
     for line in acknowledged:
         one = stored[line["seq"]]
         fields = {key: value for key, value in line.items() if key not in ("seq", "at")}

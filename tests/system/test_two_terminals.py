@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail.config.places import find_places, workspace_folder
+from handrail.config.settings import DatabaseSettings
 from handrail.storage.log_repair import open_log, verify
 from tests.interfaces.cli.program import script, terminal
 
@@ -16,7 +17,10 @@ SLOW = [f"word{number} " for number in range(400)]
 
 
 @pytest.mark.promise("ENG-20")
-def test_second_terminal_follows_speaks_and_takes_over_once_when_the_holder_is_killed(tmp_path: Path) -> None:
+def test_second_terminal_follows_speaks_and_takes_over_once_when_the_holder_is_killed(
+    tmp_path: Path, database: DatabaseSettings
+) -> None:
+    shared = {"HANDRAIL_DATABASE": database.url, "HANDRAIL_DATABASE_WORKSPACE": database.workspace}
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     model = script(
@@ -26,12 +30,12 @@ def test_second_terminal_follows_speaks_and_takes_over_once_when_the_holder_is_k
         {"when": "three", "text": SLOW, "chunk_delay_ms": 25},
         {"when": "four", "text": "Fourth answer."},
     )
-    with terminal("--model", model, "one", cwd=workspace) as holder:
+    with terminal("--model", model, "one", cwd=workspace, **shared) as holder:
         holder.expect("First answer.")
         holder.expect("$0.00")
         with (
-            terminal("resume", "--model", model, cwd=workspace) as second,
-            terminal("resume", "--model", model, cwd=workspace) as third,
+            terminal("resume", "--model", model, cwd=workspace, **shared) as second,
+            terminal("resume", "--model", model, cwd=workspace, **shared) as third,
         ):
             for follower in (second, third):
                 follower.expect("another process runs this session")
@@ -51,7 +55,7 @@ def test_second_terminal_follows_speaks_and_takes_over_once_when_the_holder_is_k
                 one.expect("$0.00")
             for one in (second, third):
                 one.process.send_signal(signal.SIGKILL)
-    log = open_log(workspace_folder(find_places(os.environ), workspace))
+    log = open_log(workspace_folder(find_places(os.environ), workspace), database, workspace)
     assert verify(log) == []
     stream = log.heads("session:")[0].stream
     rows = log.read(stream)

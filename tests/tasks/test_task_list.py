@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from handrail.protocol.errors import IdempotencyConflict, StorageFull, UsageProblem
 from handrail.protocol.values import TaskFilter
 from tests.project.source import ROOT
+from tests.storage.backends import sqlite_of
 from tests.tasks.lists import OPERATIONS, task_list
 
 SEED: list[Any] = [
@@ -158,7 +159,7 @@ def test_a_full_disk_changes_nothing_and_the_same_key_applies_once_there_is_room
     with task_list(tmp_path) as tasks:
         tasks.apply([{"title": "Before"}])
         before = tasks.as_bytes()
-        connection = tasks._log._connection
+        connection = sqlite_of(tasks._log)
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
         large = [{"title": f"Large {number}", "notes": "x" * 20_000} for number in range(20)]

@@ -78,12 +78,14 @@ class Options(NamedTuple):
     """False: headless, so that nobody can be asked."""
     trust: bool = False
     """Trust the workspace's own settings this once."""
+    database: str = ""  # a URL, in place of that of the settings
     max_usd: float | None = None
     max_steps: int | None = None
 
     def flags(self) -> dict[str, Any]:
         values = {
             "mode": self.mode,
+            "database.url": self.database or None,
             "commands.allow": list(self.allow) or None,
             "limits.usd": self.max_usd,
             "limits.steps": self.max_steps,
@@ -100,10 +102,9 @@ async def open_app(
         raise UsageProblem(f"There is no folder {options.workspace}. Name an existing one with -C.")
     places = find_places(environ)
     workspace = Workspace(options.workspace, state_folders=(places.data, places.settings.parent))
-    loaded = load_settings(
-        places, workspace.root, environ=environ, flags=options.flags(), trusted=options.trust
-    )
-    log = open_log(workspace_folder(places, workspace.root))
+    flags = options.flags()
+    loaded = load_settings(places, workspace.root, environ=environ, flags=flags, trusted=options.trust)
+    log = open_log(workspace_folder(places, workspace.root), loaded.settings.database, workspace.root)
     try:
         record_interrupted_commands(log, workspace)
         async with anyio.create_task_group() as tasks:
@@ -133,9 +134,8 @@ async def diagnose(options: Options, environ: Mapping[str, str] = os.environ) ->
     """What is right and wrong with the setup, also where it is too broken to open the application."""
     from handrail.engine.admin.doctor import diagnose
 
-    async for each in diagnose(
-        options.workspace, model=options.model, flags=options.flags(), environ=environ
-    ):
+    flags = options.flags()
+    async for each in diagnose(options.workspace, model=options.model, flags=flags, environ=environ):
         yield each
 
 
@@ -438,7 +438,7 @@ class App:
 
         def answer() -> Answer:
             view = copy.copy(self)
-            view.log = Log(self.log.folder)
+            view.log = self.log.another()
             view._task_list = None
             view._host = SessionHost(self._tasks, self.commits, self._updates, self._run)
             try:

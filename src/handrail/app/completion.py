@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from handrail.config.layers import load_settings
 from handrail.config.places import Places, find_places, workspace_folder
 from handrail.pipelines.load import AgentFolders
 from handrail.protocol.errors import HandrailError
 from handrail.sessions.session_list import list_sessions
 from handrail.storage.event_log import Log
+from handrail.storage.log_repair import open_log
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 
@@ -28,10 +30,12 @@ class Name(NamedTuple):
 def session_names(folder: Path, environ: Mapping[str, str]) -> list[Name]:
     """The sessions of a workspace, last used first."""
     try:
-        log_folder = workspace_folder(find_places(environ), folder)
-        if not (log_folder / "log.db").is_file():
+        places = find_places(environ)
+        log_folder = workspace_folder(places, folder)
+        database = load_settings(places, folder, environ=environ).settings.database
+        if not database.url and not (log_folder / "log.db").is_file():
             return []
-        log = Log(log_folder)
+        log = open_log(log_folder, database, folder) if database.url else Log(log_folder)
         try:
             return [Name(each.id, each.title) for each in list_sessions(log)[:MAX_SESSIONS]]
         finally:

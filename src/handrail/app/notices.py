@@ -15,7 +15,7 @@ def own_files_notice(workspace: Workspace) -> list[str]:
         return []
     whole = top[0].startswith("..") or "." in top
     what = "This workspace is" if whole else f"{', '.join(top)} {'is' if len(top) == 1 else 'are'}"
-    closed = "no edit or command changes it, nor under Landlock makes anything beside it"
+    closed = "no edit or command can change it (nor, under Landlock, create a file beside it)"
     advice = "To work on it, run a Handrail that is installed in another environment."
     return [f"{what} part of the Handrail that is running: {closed}. {advice}"]
 

@@ -96,7 +96,9 @@ class Settlement(NamedTuple):
 def needs_recovery(session: Session) -> bool:
     """Whether anything that any session began in this workspace may be unfinished."""
     log = session.log
-    return not is_unlocked(log.folder) or bool(_without_journal(session) or log.begun() or log.leftovers())
+    return not is_unlocked(log.folder) or bool(
+        _without_journal(session) or log.begun() or log.leftovers() or _unreported_outcomes(session)
+    )
 
 
 def recover(
@@ -107,9 +109,16 @@ def recover(
     A folder that cannot be written leaves it unfinished: the session opens, and changes wait. Without
     `lock`, the workspace lock is taken here, and waiting for it blocks.
     """
+    log = session.log
+    if elsewhere := log.database.unsettled_elsewhere(session.stream):
+        places = ", ".join(dict.fromkeys(place for _, place in elsewhere))
+        raise StorageProblem(
+            f"Session {session.id} was interrupted while it changed files in {places}. Open it there once: "
+            "that finishes the change or takes it back. "
+            f"Or go on here in a copy: `handrail fork {session.id}`."
+        )
     if not needs_recovery(session):
         return []
-    log = session.log
     writer = Writer(workspace.root, disk)
     taken = nullcontext(lock) if lock else workspace_lock(log.folder, f"session {session.id}")
     with taken as held:
@@ -211,13 +220,13 @@ def _settle_all(writer: Writer, log: Log) -> None:
 
 
 def _unreported_outcomes(session: Session) -> list[Event]:
-    mine = [row for row in session.log.begun() if row.stream == session.stream and row.outcome]
+    mine = [row for row in session.log.begun_anywhere() if row.stream == session.stream and row.outcome]
     return [Settlement(row.outcome, row.why).event(row.change) for row in mine]
 
 
 def _without_journal(session: Session) -> list[ChangePrepared]:
     """Change sets that were begun according to the log, but are not in the journal, as after a repair."""
-    known = {row.change for row in session.log.begun()}
+    known = {row.change for row in session.log.begun_anywhere()}
     return [each for each in session.state.files.prepared.values() if each.change_id not in known]
 
 

@@ -60,7 +60,7 @@ def plan_rollback(log: Log, workspace: Workspace, session_id: str, to: str) -> R
 def last_rewind(state: SessionState) -> RedoableRewind:
     """The rewind that a redo undoes; raises UsageProblem where there is none, or it is too late."""
     if not state.rewinds:
-        raise UsageProblem("There is no rewind to redo.")
+        raise UsageProblem("There is no undo or rewind left to redo.")
     last = state.rewinds[-1]
     if last.answered and last.keep is not None:
         files = f" To get its files back, rewind {last.change_id} alone." if last.change_id else ""

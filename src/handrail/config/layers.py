@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec.structs import fields
 
 from handrail.config.places import WORKSPACE_SETTINGS, Places
-from handrail.config.settings import Hook, Settings, setting_keys
+from handrail.config.settings import Hook, Settings, setting_keys, without_password
 from handrail.config.toml_file import TomlFile, parse_toml, read_toml
 from handrail.config.trust import WorkspaceFile, files_needing_trust, trusted_hashes, why_not_allowed
 from handrail.config.validation import nested, parse_value, setting_problems, validate
@@ -21,6 +21,7 @@ Layer = Literal["default", "user", "workspace", "environment", "flag"]
 TrustState = Literal["none", "trusted", "changed"]
 ADDITIVE_KEYS = ("commands.allow", "commands.deny", "commands.readable_secrets", "checks.commands")
 HOOKS_KEY = "hooks"
+DATABASE_KEY = "database.url"
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -103,7 +104,7 @@ def load_settings(
         key, value, source = entry
         is_untrusted = source.layer == "workspace" and not trusted and trust != "trusted"
         if is_untrusted and (why := why_not_allowed(key, value, values.get(key))):
-            shown = json.dumps(_plain(value), ensure_ascii=False)
+            shown = json.dumps(shown_value(key, _plain(value)), ensure_ascii=False)
             ignored.append(IgnoredSetting(key, source.place, why, shown))
             continue
         earlier = tuple(each for each in sources.get(key, ()) if each.layer != "default")
@@ -163,7 +164,7 @@ def shown_settings(loaded: LoadedSettings) -> list[ShownSetting]:
     for key, sources in loaded.sources.items():
         where = ", ".join(str(source) for source in sources)
         if not key.startswith("connections."):
-            rows.append(ShownSetting(key, _plain(_value(loaded.settings, key)), where))
+            rows.append(ShownSetting(key, shown_value(key, _plain(_value(loaded.settings, key))), where))
             continue
         name = key.removeprefix("connections.")
         for field, value in loaded.settings.connections[name].set_fields.items():
@@ -172,8 +173,14 @@ def shown_settings(loaded: LoadedSettings) -> list[ShownSetting]:
     return rows
 
 
+def shown_value(key: str, value: Any) -> Any:
+    """A setting's value without the password that may be in it."""
+    return without_password(value) if key == DATABASE_KEY else value
+
+
 def env_variable(key: str) -> str:
-    return "HANDRAIL_MODEL" if key == "models.main" else "HANDRAIL_" + key.upper().replace(".", "_")
+    short = {"models.main": "HANDRAIL_MODEL", DATABASE_KEY: "HANDRAIL_DATABASE"}
+    return short.get(key) or "HANDRAIL_" + key.upper().replace(".", "_")
 
 
 def _workspace_settings(workspace: Path | None, files: tuple[WorkspaceFile, ...]) -> TomlFile | None:

@@ -1,10 +1,12 @@
 """Every setting with its type and default: models, connections, limits, commands, checks, hooks."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import unquote
 
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import asdict, fields
@@ -206,6 +208,57 @@ class StorageSettings(Value):
     """Limit for a workspace's file versions, requests, raw answers and outputs; the oldest go first."""
 
 
+class DatabaseSettings(Value):
+    """Where sessions are kept: in a file on this machine, or in PostgreSQL."""
+
+    url: str = ""
+    """`postgresql://USER@HOST/DATABASE`; empty: the file. The password may be in it, or in `~/.pgpass`."""
+    workspace: str = ""
+    """The workspace's name in the database; empty: the name of its folder."""
+
+    def __post_init__(self) -> None:
+        if self.url and not DATABASE_URL.match(self.url):
+            form = "postgresql://USER@HOST/DATABASE, with no password behind a ?"
+            raise WrongField("url", f"should be {form}; write / @ : in a password as %2F %40 %3A")
+        if f":{HIDDEN}@" in self.url:
+            raise WrongField("url", f"has {HIDDEN} where the password should be")
+        if len(self.workspace.encode(errors="replace")) > MAX_WORKSPACE_BYTES or "\0" in self.workspace:
+            raise WrongField("workspace", f"should be a name of at most {MAX_WORKSPACE_BYTES} bytes")
+
+    def name_of(self, root: Path) -> str:
+        """The name of the workspace `root` in the database."""
+        name = self.workspace or root.name or "root"
+        return name.encode("utf-8", "replace")[:MAX_WORKSPACE_BYTES].decode("utf-8", "ignore")
+
+
+DATABASE_URL = re.compile(
+    r"(?!.*[?&]([^=&]*%|\w*password=))postgres(ql)?://([^@/?#\s]*@)?[^@/?#\s]*([/?][^@\s]*)?$", re.IGNORECASE
+)
+"""So strict that libpq, whose errors name hosts and ports, never takes part of a password for one."""
+HIDDEN = "***"
+MAX_WORKSPACE_BYTES = 48  # PostgreSQL's names have 63
+
+
+def without_password(url: str) -> str:
+    """A database's URL as it may be shown, also one that is wrong."""
+    return re.sub(r"(//[^/:@]*):.*@", rf"\1:{HIDDEN}@", url, flags=re.DOTALL)
+
+
+def password_in(url: str) -> str:
+    """The password in a database's URL; empty if it has none."""
+    found = re.search(r"//[^/:@]*:([^@]*)@", url)
+    return unquote(found[1]) if found else ""
+
+
+class SplitSettings(Value):
+    """Where the subtasks of a split ask their models."""
+
+    run_on: Literal["here", "workers"] = "here"
+    """In the process that runs the split, or on workers that share `database.url` with it."""
+    worker_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0
+    """Of a worker: when it is silent so long, it is taken for dead, and its jobs go to others."""
+
+
 class GitSettings(Value):
     commit: Literal["off", "per_change_set"] = "off"
     """Whether every change set becomes its own commit; `/commit` makes one at any time."""
@@ -303,6 +356,8 @@ class Settings(Value):
     router: RouterSettings = RouterSettings()
     context: ContextSettings = ContextSettings()
     storage: StorageSettings = StorageSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    splits: SplitSettings = SplitSettings()
     git: GitSettings = GitSettings()
     intents: IntentSettings = IntentSettings()
     lessons: LessonSettings = LessonSettings()

@@ -38,6 +38,8 @@ REFUSAL_REASONS = {
     "checks": "it would choose which programs check your code",
     "git": "it would commit to your repository",
     "lessons": "it would choose the file that lessons are written to",
+    "database": "it would choose who can read your sessions",
+    "splits": "it would choose which machines get to read your files",
     "storage": "only you choose how much of your work is kept",
     "auto_continue": "only you choose whether a request continues by itself",
     "auto_route": "only you choose where your messages go",

@@ -95,8 +95,12 @@ def _as_toml(text: str) -> list[Any]:
 
 
 def _shown(path: KeyPath, problem: Problem) -> str:
-    """The wrong value for the message, except for connections, which may hold secrets."""
-    if path[0] == "connections" or problem.kind == "missing" or isinstance(problem.given, Mapping):
+    """The wrong value for the message, except for what may hold secrets."""
+    if (
+        path[0] in ("connections", "database")
+        or problem.kind == "missing"
+        or isinstance(problem.given, Mapping)
+    ):
         return ""
     text = f"{problem.given!r}"
     return f"; it is {text if len(text) <= 60 else text[:60] + '...'}"

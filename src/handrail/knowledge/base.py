@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from handrail.config.places import Places, make_private, workspace_path
-from handrail.knowledge.ranking import DEPTH, WordSearch, by_scores, fuse, rerank_hits
+from handrail.knowledge.ranking import DEPTH, WordSearch, fuse_searches, rerank_hits
 from handrail.knowledge.words import normal_key
 from handrail.protocol.errors import ModelProblem, UsageProblem
 from handrail.protocol.values import Value
@@ -158,8 +158,7 @@ class KnowledgeBase:
             documents = self._chosen(filters)
             by_words = self.words.search(asked, self.store.last_number(), documents)
             by_meaning = self._nearest(vector, documents) if vector is not None else {}
-            both = [by_scores(by_words, by_meaning)] if by_meaning else []
-            ranked = fuse([by_words, by_meaning, *both])
+            ranked = fuse_searches(by_words, by_meaning)
             numbers = ranked.numbers[: max(limit, 50) if rerank else limit]
             hits = self._hits(numbers, ranked.scores, by_words, by_meaning)
             return rerank_hits(query, hits)[:limit] if rerank else hits

@@ -12,7 +12,7 @@ from handrail.protocol.errors import UsageProblem
 from handrail.protocol.values import Value, to_json
 from handrail.tools.tool import CallContext, CallTarget, Outcome, Tool, tool_refused, truncate
 
-MAX_CHARACTERS = 40_000
+MAX_CHARACTERS, ROOM_FOR_NOTES = 40_000, 2_000
 
 
 class KnowledgeCall(Tool[Value]):
@@ -42,17 +42,34 @@ class KnowledgeCall(Tool[Value]):
             raise tool_refused(self.name, "invalid_arguments", str(problem)) from problem
         finally:
             base.close()
-        text = to_json(answer)
+        text = to_json(_fitting(answer))
         return Outcome(_summary(answer), truncate(text, MAX_CHARACTERS, "Ask for less."))
 
 
 class WebSearchCall(KnowledgeCall):
-    """A search of the web: asked about as a fetched page is."""
+    """A search of the web: asked about as a fetched page is. It changes nothing, so a crash repeats it."""
 
     action = "fetch"
+    repeatable = True
 
     def target(self, arguments: Value) -> CallTarget:
         return CallTarget(url=self._endpoint)
+
+
+def _fitting(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with as many of its results as fit, the best; the rest are only counted."""
+    results = answer.get("results")
+    if not isinstance(results, list):
+        return answer
+    room, kept = MAX_CHARACTERS - ROOM_FOR_NOTES, 0
+    for each in results:
+        room -= len(to_json(each)) + 1
+        kept += room >= 0
+    return (
+        answer
+        | {"results": results[:kept]}
+        | ({"left_out": len(results) - kept} if kept < len(results) else {})
+    )
 
 
 def _summary(answer: dict[str, Any]) -> str:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from handrail.knowledge.base import Hit
 
 RRF = 60
+SCORES_COUNT = 3.0
+"""As much as so many rankings: the one by scores, beside words and meaning."""
 DEPTH = 1_000
 """How many results of words and of vectors are fused."""
 SMALL_BASE = 10_000
@@ -27,14 +29,20 @@ class Ranked(NamedTuple):
     scores: list[float]
 
 
-def fuse(lists: Iterable[Iterable[int]]) -> Ranked:
-    """Reciprocal rank fusion: a result is as good as the sum of 1 / (60 + its rank) in each list."""
+def fuse(lists: Iterable[tuple[float, Iterable[int]]]) -> Ranked:
+    """Reciprocal rank fusion: a result is as good as the sum of weight / (60 + its rank) in each list."""
     scores: dict[int, float] = {}
-    for each in lists:
+    for weight, each in lists:
         for rank, number in enumerate(each, start=1):
-            scores[number] = scores.get(number, 0.0) + 1 / (RRF + rank)
+            scores[number] = scores.get(number, 0.0) + weight / (RRF + rank)
     best = sorted(scores, key=scores.__getitem__, reverse=True)  # where equal: of the list before
     return Ranked(best, [scores[number] for number in best])
+
+
+def fuse_searches(words: Mapping[int, float], meaning: Mapping[int, float]) -> Ranked:
+    """What both searches found, in one order: by their ranks, and more by the sum of their scores."""
+    both = by_scores(words, meaning) if meaning else []
+    return fuse([(1, words), (1, meaning), (SCORES_COUNT, both)])
 
 
 def by_scores(words: Mapping[int, float], meaning: Mapping[int, float]) -> list[int]:
@@ -125,7 +133,8 @@ def rerank_hits(query: str, hits: "list[Hit]") -> "list[Hit]":
             1, len(wanted) - 1
         )
 
-    scored = fuse([range(len(hits)), sorted(range(len(hits)), key=lambda index: -coverage(texts[index]))])
+    covered = sorted(range(len(hits)), key=lambda index: -coverage(texts[index]))
+    scored = fuse([(1, range(len(hits))), (1, covered)])
     return [hits[index] for index in scored.numbers]
 
 

@@ -1,15 +1,13 @@
 """Relations between things, found in paragraphs by a model at a cost that is told before, checked by code."""
 
-from collections.abc import Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.knowledge.checks.relations import check_relation
 from handrail.knowledge.words import stems
-from handrail.models.model import Deadlines, Model, Request, Text, UsagePart, UserTurn
+from handrail.models.model import Deadlines, Model, Request, UserTurn
 from handrail.models.prices import cost
 from handrail.models.reading.json_reader import parse_answer
-from handrail.protocol.errors import SchemaRefused
 from handrail.protocol.values import Usage
 from handrail.storage.knowledge.rows import Link
 
@@ -54,6 +52,17 @@ class Estimate(NamedTuple):
     usd: float | None
 
 
+class Answer(NamedTuple):
+    """What the model said about a paragraph, and what it cost; `usd` is None where that is not known."""
+
+    text: str
+    usd: float | None
+
+
+Ask = Callable[[Request], Awaitable[Answer]]
+"""Asks the model, on record; may raise ModelProblem."""
+
+
 class Found(NamedTuple):
     """What came of it."""
 
@@ -76,7 +85,7 @@ def estimate(base: "KnowledgeBase", model: Model) -> Estimate:
 
 async def find_relations(
     base: "KnowledgeBase",
-    model: Model,
+    ask: Ask,
     most_usd: float | None,
     hide: Callable[[str], str],
     told: Callable[[int], None] = lambda _done: None,
@@ -91,10 +100,9 @@ async def find_relations(
         for number, text in batch:
             if most_usd is not None and usd >= most_usd:
                 return Found(done, kept, refused, usd)
-            answer, usage = await _ask(model, hide(text))
-            price = cost(usage, model)
-            known_price, usd = known_price and price is not None, usd + (price or 0.0)
-            value = parse_answer(answer, SCHEMA).value
+            answer = await ask(_request(hide(text)))
+            known_price, usd = known_price and answer.usd is not None, usd + (answer.usd or 0.0)
+            value = parse_answer(answer.text, SCHEMA).value
             named = value["relations"] if value else []
             good = [
                 each
@@ -108,30 +116,14 @@ async def find_relations(
     return Found(done, kept, refused, usd if known_price else None)
 
 
-async def _ask(model: Model, text: str) -> tuple[str, Usage]:
-    """The answer, and what it used; a server that refuses the schema is asked in its other ways."""
-    while True:
-        before = model.capabilities.structured
-        request = Request(
-            SYSTEM,
-            (UserTurn(f"<<<\n{text}\n>>>"),),
-            output_schema=SCHEMA if model.capabilities.schema_output else None,
-            max_output_tokens=OUTPUT_TOKENS,
-            deadlines=DEADLINES,
-        )
-        answer, usage = list[str](), Usage()
-        try:
-            async with aclosing(model.stream(request)) as parts:
-                async for part in parts:
-                    if isinstance(part, Text):
-                        answer.append(part.text)
-                    elif isinstance(part, UsagePart):
-                        usage = part.usage
-        except SchemaRefused:
-            if model.capabilities.structured == before:
-                raise
-            continue
-        return "".join(answer), usage
+def _request(text: str) -> Request:
+    return Request(
+        SYSTEM,
+        (UserTurn(f"<<<\n{text}\n>>>"),),
+        output_schema=SCHEMA,
+        max_output_tokens=OUTPUT_TOKENS,
+        deadlines=DEADLINES,
+    )
 
 
 def _links(relations: list[dict[str, str]]) -> Iterator[Link]:

@@ -11,8 +11,8 @@ from handrail.protocol.values import Value
 SECONDS = 20.0
 MAX_TEXT = 600
 NO_ENDPOINT = (
-    "No web search is set up, so this was skipped. `handrail config knowledge.web_search URL` sets one: a "
-    "URL with {query} in it that answers with JSON, as SearXNG does."
+    "No web search is set up, so this was skipped. `handrail config set knowledge.web_search URL` sets "
+    "one: a URL with {query} in it that answers with JSON, as SearXNG does."
 )
 
 

@@ -99,6 +99,8 @@ class Request(Value):
     JSON, a list of `[continuation, [[text, probability], ...]]`."""
     received: bytes | None = None
     """The bytes of the answer, if they came before a crash: they are read, and nothing is sent."""
+    key: str = ""
+    """Names this work for servers that answer it once however often it is sent; empty: it has no name."""
 
 
 class RequestBytes(Value):

@@ -22,7 +22,7 @@ from handrail.protocol.errors import ModelProblem, NoModel
 NO_MODEL_HELP = """There is no model to answer. You can use one of:
   - a key: put one into {keys}
   - a server: start Ollama, llama.cpp, LM Studio or vLLM on this machine, or add a connection to your settings
-  - a small model of Handrail's own: {embedded}"""
+{connections}  - a small model of Handrail's own: {embedded}"""
 
 
 class RequestedModels(NamedTuple):
@@ -120,7 +120,11 @@ async def choose_model(
     if own.ready:
         return ModelChoice(own.reference, "no key and no local server found", fallbacks)
     keys = ", ".join(available[name].key_env[0] for name in DEFAULT_MODELS)
-    raise NoModel(NO_MODEL_HELP.format(keys=keys, embedded=own.advice))
+    added = [name for name in settings or {} if name not in all_connections({})]
+    choose = "".join(
+        f"  - your connection {name}: `handrail model {name}/MODEL` chooses its model\n" for name in added
+    )
+    raise NoModel(NO_MODEL_HELP.format(keys=keys, connections=choose, embedded=own.advice))
 
 
 def full_model_name(reference: str, available: Mapping[str, Connection]) -> str:

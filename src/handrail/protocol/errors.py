@@ -18,6 +18,7 @@ HandrailError                 a sentence for the user that says what to do; `exi
 ├── StorageProblem            the log cannot store or return an event                           (1)
 │   ├── StorageFull           the disk is full: the action was not started
 │   ├── StorageBusy           another process locked the database past the deadline
+│   ├── StorageUnreachable        no connection to the database: it is tried again
 │   ├── StorageDamaged        stored bytes have changed; the file is kept
 │   ├── LostHold              another process has become this session's holder
 │   └── WrongSequence         somebody else appended to this stream first
@@ -145,6 +146,9 @@ class StorageFull(StorageProblem): ...
 
 
 class StorageBusy(StorageProblem): ...
+
+
+class StorageUnreachable(StorageProblem): ...
 
 
 class StorageDamaged(StorageProblem): ...

@@ -12,6 +12,8 @@ Strategy = Literal["graph", "sequential", "all_at_once"]
 ModelClass = Literal["main", "fast"]
 Needs = Literal["files", "tree"]
 """The contents of its files; or a whole tree, in which an agent can look around and run commands."""
+RunOn = Literal["here", "workers"]
+"""Models are asked by the process that runs the split, or by workers, on any machine."""
 PlanSource = Literal["model", "map", "checklist", "file"]
 SubtaskStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
 SplitEnd = Literal["complete", "failed", "unverified", "cancelled"]
@@ -61,6 +63,8 @@ class SplitPlan(Value):
     limits: SplitLimits = SplitLimits()
     items: dict[str, ChecklistItem] = field(default_factory=dict)
     """{subtask: the item of a checklist that it is for}"""
+    run_on: RunOn | None = None
+    """None: as the settings say."""
 
 
 class Export(Value):

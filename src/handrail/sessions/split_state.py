@@ -18,6 +18,7 @@ from handrail.protocol.events import (
     SplitPaused,
     SplitPlanned,
     SplitResumed,
+    SplitStalled,
     SplitStarted,
     SplitVerified,
     SubtaskDone,
@@ -47,6 +48,8 @@ class SubtaskState(Struct):
     usd: float = 0.0
     detail: str = ""
     """Why it failed, also while it is tried again; its summary when it is done."""
+    worker: str = ""
+    """Who asked the model last; empty: the process that ran the split."""
     done: SubtaskDone | None = None
 
 
@@ -67,6 +70,8 @@ class SplitState(Struct):
     base: dict[str, str] = {}
     subtasks: dict[str, SubtaskState] = {}
     paused: SplitPaused | None = None
+    stalled: str = ""
+    """Why no worker can take what is to be done."""
     conflicts: tuple[SplitConflict, ...] = ()
     """Those that are not settled."""
     settled: dict[str, ConflictSettled] = {}
@@ -104,6 +109,8 @@ class SplitState(Struct):
                 self.started, self.base, self.at = True, dict(base), one.at
             case SplitPaused() as event:
                 self.paused = event
+            case SplitStalled(detail=detail):
+                self.stalled = detail
             case SplitResumed(limits=limits):
                 self.paused, self.ended = None, None
                 if limits and self.plan:
@@ -131,12 +138,13 @@ class SplitState(Struct):
             case SubtaskDone(subtask_id=name):
                 found = self.subtasks[name]
                 found.status, found.done, found.detail = "done", event, event.summary
-                found.seconds = event.seconds
+                found.seconds, found.worker = event.seconds, event.worker
                 self._spend(name, event.usage, event.cost_usd)
                 self._forget_answers(name)
             case SubtaskFailed(subtask_id=name, last=last):
                 found = self.subtasks[name]
                 found.status, found.detail = "failed" if last else "waiting", event.detail
+                found.worker = event.worker
                 self._spend(name, event.usage, event.cost_usd)
                 self._forget_answers(name)
             case SubtasksCancelled(subtask_ids=names):

@@ -5,12 +5,14 @@ import time
 from typing import Any, NamedTuple
 
 from handrail.protocol.events import PruneAnnounced, Pruned
+from handrail.protocol.ids import WORKSPACE_STREAM
 from handrail.protocol.upcast import unpack_event
 from handrail.protocol.values import to_dict
 from handrail.sessions.session import Session
 from handrail.sessions.session_list import list_sessions
 from handrail.storage.blobs import StoredSize
 from handrail.storage.event_log import Log
+from handrail.storage.log_file import LogFile
 
 PRUNE_TO_SHARE = 0.9
 """A prune goes below the limit, so that the next one is not needed at once."""
@@ -23,7 +25,10 @@ WRAPPED = "subagent_event"
 
 class StorageUse(NamedTuple):
     sessions: int
-    file_bytes: int
+    stored_bytes: int
+    """What the whole log takes."""
+    database: str
+    """Where it is, and how quickly that answers; empty: in a file of this machine."""
     contents: StoredSize
     """File versions, requests, raw answers, whole outputs, pictures."""
     needed: StoredSize
@@ -54,13 +59,22 @@ def measure_storage(log: Log, limit: int) -> StorageUse:
     sizes = log.contents.sizes()
     return StorageUse(
         len(list_sessions(log, deleted=True)),
-        log.path.stat().st_size,
+        log.database.stored_bytes(),
+        _database(log),
         log.contents.room(),
         log.contents.room(kept),
         limit,
         _by_kind(log, {sha256: size for sha256, size in sizes.items() if sha256 not in kept}),
         _by_kind(log, log.contents.droppable(int(limit * PRUNE_TO_SHARE), kept, time.time())),
     )
+
+
+def _database(log: Log) -> str:
+    if isinstance(log.database, LogFile):
+        return ""
+    began = time.monotonic()
+    log.head(WORKSPACE_STREAM)
+    return f"{log.database.place}; it answers in {(time.monotonic() - began) * 1000:.1f} ms"
 
 
 def prune(log: Log, limit: int, now: float | None = None) -> SpareContents:
@@ -108,7 +122,7 @@ def needed_hashes(log: Log) -> set[str]:
     """Hashes of the contents to keep: of every change, and of pictures in conversations."""
     alive = {f"session:{info.id}" for info in list_sessions(log)}
     found: set[str] = set()
-    for row in log.begun():
+    for row in log.begun_anywhere():
         found |= _hashes_in(to_dict(unpack_event(row.data)))
     for stream, data in log.of_types((*EVENTS_WITH_CONTENT, WRAPPED)):
         event = _inner(json.loads(data))

@@ -1,18 +1,20 @@
 """Stored file contents and outputs: by hash, compressed, pruned to a limit."""
 
 import hashlib
-import sqlite3
 import zlib
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from handrail.storage.database import storage_errors, transaction
+from handrail.storage.log_database import LogDatabase
 
 HOUR = 3_600_000
 """Milliseconds. A content that is stored again counts as used again, to the hour."""
 KEEP_MS = 2 * HOUR
 """A content that was used this recently is not pruned: a commit in progress may refer to it."""
+
+
+MAX_VALUES = 500
+"""In one statement."""
 
 
 class StoredSize(NamedTuple):
@@ -25,24 +27,40 @@ class DamagedBlob(ValueError):
     """The stored bytes do not have their hash."""
 
 
-def store_blob(db: sqlite3.Connection, data: bytes, now: int) -> None:
-    """Keep the content; within a transaction."""
-    sha256 = hashlib.sha256(data).hexdigest()
-    found = db.execute("SELECT at FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
-    if not found:
-        packed = zlib.compress(data, level=1)
-        db.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", (sha256, len(data), now, packed))
-    elif now - found[0] > HOUR:
-        db.execute("UPDATE blobs SET at = ? WHERE sha256 = ?", (now, sha256))
+def store_blobs(db: LogDatabase, contents: Iterable[bytes], now: int) -> None:
+    """Keep the contents; within a transaction. In order of their hashes, so that two of them cannot lock
+    each other out."""
+    wanted = {hashlib.sha256(data).hexdigest(): data for data in contents}
+    for names in batched(sorted(wanted), MAX_VALUES):
+        marks = ", ".join("?" * len(names))
+        found = db.rows(f"SELECT sha256, at FROM blobs WHERE sha256 IN ({marks}) ORDER BY sha256", names)
+        # What was not used for long may be pruned at this moment: then it is stored again.
+        known = {
+            sha256
+            for sha256, at in found
+            if now - at <= HOUR or db.execute("UPDATE blobs SET at = ? WHERE sha256 = ?", (now, sha256))
+        }
+        db.executemany(
+            "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT (sha256) DO NOTHING",
+            [
+                (sha256, len(wanted[sha256]), now, zlib.compress(wanted[sha256], level=1))
+                for sha256 in names
+                if sha256 not in known
+            ],
+        )
 
 
-def read_blob(db: sqlite3.Connection, sha256: str) -> bytes | None:
+def batched(names: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(names[start : start + size]) for start in range(0, len(names), size))
+
+
+def read_blob(db: LogDatabase, sha256: str) -> bytes | None:
     """The content with this hash; None if it is not stored; raises DamagedBlob."""
-    found = db.execute("SELECT data FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
+    found = db.rows("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
     if not found:
         return None
     try:
-        data = zlib.decompress(found[0])
+        data = zlib.decompress(found[0][0])
     except zlib.error as error:
         raise DamagedBlob(sha256) from error
     if hashlib.sha256(data).hexdigest() != sha256:
@@ -50,11 +68,11 @@ def read_blob(db: sqlite3.Connection, sha256: str) -> bytes | None:
     return data
 
 
-def _droppable(db: sqlite3.Connection, limit: int, needed: Collection[str], now: int) -> dict[str, int]:
+def _droppable(db: LogDatabase, limit: int, needed: Collection[str], now: int) -> dict[str, int]:
     """{hash: size} of the oldest contents that must go for the rest to fit."""
-    over = db.execute("SELECT coalesce(sum(length(data)), 0) FROM blobs").fetchone()[0] - limit
+    over = db.rows("SELECT coalesce(sum(length(data)), 0) FROM blobs")[0][0] - limit
     found: dict[str, int] = {}
-    rows = db.execute("SELECT sha256, length(data) FROM blobs WHERE at < ? ORDER BY at", (now - KEEP_MS,))
+    rows = db.rows("SELECT sha256, length(data) FROM blobs WHERE at < ? ORDER BY at", (now - KEEP_MS,))
     for sha256, size in rows:
         if over <= 0:
             break
@@ -67,9 +85,8 @@ def _droppable(db: sqlite3.Connection, limit: int, needed: Collection[str], now:
 class BlobStore:
     """Versions of files, raw answers, outputs and images, by their hashes."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._path = path
+    def __init__(self, database: LogDatabase) -> None:
+        self._db = database
 
     def room(self, needed: Collection[str] | None = None) -> StoredSize:
         """The size of all contents, or of those that are needed."""
@@ -78,29 +95,25 @@ class BlobStore:
 
     def sizes(self) -> dict[str, int]:
         """The size of each content, by its hash."""
-        with storage_errors(self._path):
-            return dict(self._connection.execute("SELECT sha256, length(data) FROM blobs"))
+        return dict(self._db.rows("SELECT sha256, length(data) FROM blobs"))
 
     def prune(self, limit: int, needed: Collection[str], began: float) -> dict[str, int]:
         """Drop the oldest until the rest fits; what was needed at `began` (seconds) stays.
 
         Returns the size of each content that was dropped, by its hash.
         """
-        with transaction(self._connection, self._path) as db:
-            dropped = _droppable(db, limit, needed, int(began * 1000))
-            db.executemany("DELETE FROM blobs WHERE sha256 = ?", [(sha256,) for sha256 in dropped])
+        now = int(began * 1000)
+        with self._db.transaction():
+            dropped = _droppable(self._db, limit, needed, now)
+            self._db.executemany(
+                "DELETE FROM blobs WHERE sha256 = ? AND at < ?",
+                [(sha256, now - KEEP_MS) for sha256 in sorted(dropped)],
+            )
         return dropped
 
     def droppable(self, limit: int, needed: Collection[str], began: float) -> dict[str, int]:
         """What `prune` would drop."""
-        with storage_errors(self._path):
-            return _droppable(self._connection, limit, needed, int(began * 1000))
+        return _droppable(self._db, limit, needed, int(began * 1000))
 
     def used_bytes(self) -> int:
-        """Bytes of the database file that are in use."""
-        with storage_errors(self._path):
-            pages, free, size = (
-                self._connection.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("page_count", "freelist_count", "page_size")
-            )
-        return int((pages - free) * size)
+        return self._db.used_bytes()

@@ -4,9 +4,10 @@ A row is written in the transaction of its event, and deleted in that of its out
 temporary files are not yet removed for good stays in `leftovers`.
 """
 
-import sqlite3
 from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple
+
+from handrail.storage.log_database import LogDatabase
 
 Outcome = Literal["", "applied", "abandoned"]
 
@@ -32,15 +33,24 @@ class JournalSteps(NamedTuple):
 NO_STEPS = JournalSteps()
 
 
-def write_steps(db: sqlite3.Connection, stream: str, steps: JournalSteps) -> None:
+def write_steps(db: LogDatabase, stream: str, steps: JournalSteps) -> None:
     """Begin and end change sets; within a transaction."""
     for change, data in steps.begun:
-        db.execute("INSERT OR REPLACE INTO journal VALUES (?, ?, ?, '', '')", (change, stream, data))
-    for change in steps.applied:
         db.execute(
-            "INSERT OR REPLACE INTO leftovers SELECT change, data FROM journal WHERE change = ?", (change,)
+            "INSERT INTO journal VALUES (?, ?, ?, '', '') ON CONFLICT (change) DO UPDATE SET"
+            " stream = excluded.stream, data = excluded.data, outcome = '', why = ''",
+            (change, stream, data),
         )
-    db.executemany("INSERT OR REPLACE INTO leftovers VALUES (?, ?)", steps.noted)
+    for change in steps.applied:  # what is left over lies where the files are
+        db.execute(
+            f"INSERT INTO leftovers SELECT change, data FROM {db.own}journal WHERE change = ?"
+            " ON CONFLICT (change) DO UPDATE SET data = excluded.data",
+            (change,),
+        )
+    db.executemany(
+        "INSERT INTO leftovers VALUES (?, ?) ON CONFLICT (change) DO UPDATE SET data = excluded.data",
+        steps.noted,
+    )
     for change in (*steps.applied, *steps.abandoned):
         db.execute("DELETE FROM journal WHERE change = ?", (change,))
 
@@ -55,11 +65,13 @@ class Leftovers:
         """Change sets whose trace lines are written, with the data that the next commit keeps."""
         self._unsynced: dict[str, set[str]] = {}
 
-    def write(self, db: sqlite3.Connection) -> None:
+    def write(self, db: LogDatabase) -> None:
         """Forget and update what is to be; within a transaction, after which `noted` is called."""
-        db.executemany("DELETE FROM leftovers WHERE change = ?", [(change,) for change in self.gone])
+        if self.gone:
+            db.executemany("DELETE FROM leftovers WHERE change = ?", [(change,) for change in self.gone])
         rows = [(data, change) for change, data in self.traced.items()]
-        db.executemany("UPDATE leftovers SET data = ? WHERE change = ?", rows)
+        if rows:
+            db.executemany("UPDATE leftovers SET data = ? WHERE change = ?", rows)
 
     def noted(self) -> None:
         self.gone.clear()

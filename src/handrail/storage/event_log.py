@@ -1,8 +1,6 @@
 """The event log: hash-chained streams, inbox, partial text and snapshots in one database."""
 
 import hashlib
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,9 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from handrail.config.files import FileLock
-from handrail.protocol.errors import LostHold, StorageBusy, StorageDamaged, StorageProblem, WrongSequence
-from handrail.storage.blobs import BlobStore, DamagedBlob, read_blob, store_blob
+from handrail.protocol.errors import LostHold, StorageDamaged, StorageProblem, WrongSequence
+from handrail.storage.blobs import BlobStore, DamagedBlob, read_blob, store_blobs
 from handrail.storage.change_journal import (
     NO_STEPS,
     JournalSteps,
@@ -21,15 +18,8 @@ from handrail.storage.change_journal import (
     Outcome,
     write_steps,
 )
-from handrail.storage.database import (
-    BUSY_SECONDS,
-    RESTART_HINT,
-    connect,
-    last_commit_in_wal,
-    storage_errors,
-    transaction,
-    truncate_wal,
-)
+from handrail.storage.log_database import ExactText, LogDatabase, exact_text
+from handrail.storage.log_file import LogFile
 from handrail.storage.request_bytes import PieceChain, read_chain
 
 RAW = "#raw"
@@ -37,6 +27,8 @@ RAW = "#raw"
 
 It is kept in a stream of its own, so that followers do not read past it; no session's id has a `#`.
 """
+ALL = 2**62
+PAGE_ROWS = 1000
 NOTHING_SHOWN: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
@@ -98,34 +90,26 @@ def row_hash(before: bytes, row: Row) -> bytes:
 class Log:
     """One workspace's log, opened by any number of processes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, database: LogDatabase | None = None) -> None:
+        """`folder` has what belongs to this machine; without a `database`, the log is a file in it."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder
-        self.path = folder / "log.db"
-        self.notices: list[str] = []
+        self.database: LogDatabase = database or LogFile(folder)
+        self.notices = self.database.notices
         self.listeners: list[Callable[[], None]] = []
         self.leftover = Leftovers()
         self.requests = PieceChain()
-        self._lock = FileLock(folder / "log.lock")
-        try:
-            alone = self._lock.try_lock()
-            expected = last_commit_in_wal(self._wal) if alone else 0
-            self._connection = connect(self.path)
-            self.contents = BlobStore(self._connection, self.path)
-            if expected:
-                self._compare_wal(expected)
-            if not self._lock.wait(BUSY_SECONDS, shared=True):
-                raise StorageBusy("Another process is repairing the log. Wait for it, then try again.")
-        except BaseException:
-            self._lock.release()
-            raise
+        self.contents = BlobStore(self.database)
+
+    def another(self) -> "Log":
+        """The same log over a connection of its own, for another thread."""
+        return Log(self.folder, self.database.another())
 
     def close(self) -> None:
         if self.leftover.traced:
-            with suppress(StorageProblem), transaction(self._connection, self.path) as db:
-                self.leftover.write(db)
-        self._connection.close()
-        self._lock.release()
+            with suppress(StorageProblem), self.database.transaction():
+                self.leftover.write(self.database)
+        self.database.close()
 
     # Events
 
@@ -150,7 +134,8 @@ class Log:
         lists show `label`.
         """
         now = time.time_ns() // 1_000_000
-        with transaction(self._connection, self.path) as db:
+        db = self.database
+        with db.transaction(stream):
             head = self._head(stream)
             if epoch is not None and epoch != head.epoch:
                 raise LostHold(f"Another process has taken over {stream}. This one stops. Continue there.")
@@ -174,10 +159,11 @@ class Log:
                 db.execute("DELETE FROM inbox WHERE id = ?", (taken,))
             self._keep_partials(stream, partials)
             for message in settle:
-                for place in (stream, stream + RAW):
-                    db.execute("DELETE FROM partials WHERE stream = ? AND message = ?", (place, message))
-            for blob in blobs:
-                store_blob(db, blob, now)
+                db.execute(
+                    "DELETE FROM partials WHERE stream IN (?, ?) AND message = ?",
+                    (stream, stream + RAW, message),
+                )
+            store_blobs(db, blobs, now)
             write_steps(db, stream, steps)
             self.leftover.write(db)
         self.leftover.noted()
@@ -186,51 +172,49 @@ class Log:
 
     def read(self, stream: str, after: int = 0, limit: int = -1) -> list[Row]:
         """Rows after a sequence number, each checked against the one before it."""
-        with storage_errors(self.path):
-            head = self._head(stream)  # first: the stream can only grow meanwhile
-            found = self._connection.execute(
-                "SELECT stream, seq, epoch, at, version, type, data, hash FROM events"
-                " WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?",
-                (stream, after, limit if limit < 0 else limit + (after > 0)),
-            )
-            rows = [Row(*fields) for fields in found]
-            before = first_hash(stream)
-            if after:
-                if not rows or rows[0].seq != after:
-                    missing = f"Event {after} of {stream} is missing in {self.path}."
-                    raise StorageDamaged(f"{missing} {RESTART_HINT}")
-                before = rows.pop(0).hash
-            for number, row in enumerate(rows, start=after + 1):
-                before = check_row(row, stream, number, before, self.path)
-            reached = after + len(rows)
-            if reached < head.seq and (limit < 0 or len(rows) < limit):
-                raise StorageDamaged(
-                    f"{stream} ends at {reached} of {head.seq} events in {self.path}. {RESTART_HINT}"
-                )
+        head = self._head(stream)  # first: the stream can only grow meanwhile
+        found = self.database.rows(
+            "SELECT stream, seq, epoch, at, version, type, data, hash FROM events"
+            " WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?",
+            (stream, after, ALL if limit < 0 else limit + (after > 0)),
+        )
+        rows = [Row(*fields) for fields in found]
+        before = first_hash(stream)
+        if after:
+            if not rows or rows[0].seq != after:
+                raise self._damaged(f"Event {after} of {stream} is missing in {self.database.place}.")
+            before = rows.pop(0).hash
+        for number, row in enumerate(rows, start=after + 1):
+            if (checked := checked_hash(row, stream, number, before)) is None:
+                place = self.database.place
+                raise self._damaged(f"Event {number} of {stream} in {place} is not as it was written.")
+            before = checked
+        reached = after + len(rows)
+        if reached < head.seq and (limit < 0 or len(rows) < limit):
+            place = self.database.place
+            raise self._damaged(f"{stream} ends at {reached} of {head.seq} events in {place}.")
         return rows
 
     def head(self, stream: str) -> StreamHead | None:
-        with storage_errors(self.path):
-            head = self._head(stream)
+        if not stream.isprintable():  # no stream has such a name, and a database may refuse to look for it
+            return None
+        head = self._head(stream)
         return head if head.seq else None
 
     def heads(self, prefix: str) -> list[StreamHead]:
         """All streams whose name has this prefix, last touched first."""
-        with storage_errors(self.path):
-            return [
-                StreamHead(*fields)
-                for fields in self._connection.execute(
-                    "SELECT stream, head, hash, epoch, touched, label FROM streams"
-                    " WHERE stream >= ? AND stream < ? AND head > 0 ORDER BY touched DESC, stream DESC",
-                    (prefix, prefix + "\U0010ffff"),
-                )
-            ]
+        found = self.database.rows(
+            "SELECT stream, head, hash, epoch, touched, label FROM streams"
+            " WHERE stream >= ? AND stream < ? AND head > 0 ORDER BY touched DESC, stream DESC",
+            (prefix, prefix + "\U0010ffff"),
+        )
+        return [StreamHead(*fields) for fields in found]
 
     def raise_epoch(self, stream: str) -> int:
         """The epoch of a new holder: from now on, appends with an older one fail."""
-        with transaction(self._connection, self.path) as db:
+        with self.database.transaction(stream):
             head = self._head(stream)
-            db.execute(
+            self.database.execute(
                 "INSERT INTO streams VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO UPDATE SET"
                 " epoch = excluded.epoch",
                 (stream, head.seq, head.hash, head.epoch + 1, head.touched, head.label),
@@ -238,48 +222,49 @@ class Log:
         return head.epoch + 1
 
     def set_label(self, stream: str, label: str) -> None:
-        with transaction(self._connection, self.path) as db:
-            db.execute("UPDATE streams SET label = ? WHERE stream = ?", (label, stream))
+        with self.database.transaction():
+            self.database.execute("UPDATE streams SET label = ? WHERE stream = ?", (label, stream))
 
     # Inbox
 
     def put(self, stream: str, data: str) -> int:
         """Put a command into the inbox of the stream's holder; returns its id."""
-        with transaction(self._connection, self.path) as db:
-            number = db.execute("INSERT INTO inbox (stream, data) VALUES (?, ?)", (stream, data)).lastrowid
+        with self.database.transaction():
+            [(number,)] = self.database.rows(
+                "INSERT INTO inbox (stream, data) VALUES (?, ?) RETURNING id", (stream, data)
+            )
         self._tell()
-        return number or 0
+        return int(number)
 
     def waiting(self, stream: str) -> list[InboxCommand]:
         """Commands in the inbox, oldest first."""
-        with storage_errors(self.path):
-            found = self._connection.execute(
-                "SELECT id, data FROM inbox WHERE stream = ? ORDER BY id", (stream,)
-            )
-            return [InboxCommand(*fields) for fields in found]
+        found = self.database.rows("SELECT id, data FROM inbox WHERE stream = ? ORDER BY id", (stream,))
+        return [InboxCommand(*fields) for fields in found]
 
     # Partial texts
 
     def add_partials(self, stream: str, partials: Iterable[PartialText]) -> None:
         """Keep streamed text until its event is written."""
-        with transaction(self._connection, self.path):
+        with self.database.transaction():
             self._keep_partials(stream, partials)
 
     def _keep_partials(self, stream: str, partials: Iterable[PartialText]) -> None:
-        self._connection.executemany(
-            "INSERT OR REPLACE INTO partials VALUES (?, ?, ?, ?, ?)",
-            [(stream + RAW if partial.kind == RAW else stream, *partial) for partial in partials],
+        self.database.executemany(
+            "INSERT INTO partials VALUES (?, ?, ?, ?, ?) ON CONFLICT (stream, message, kind, start)"
+            " DO UPDATE SET text = excluded.text",
+            [
+                (stream + RAW if kind == RAW else stream, message, kind, start, ExactText(text))
+                for message, kind, start, text in partials
+            ],
         )
 
     def received(self, stream: str) -> dict[str, bytes]:
         """The bytes of answers that have not ended, as far as they are stored, by the id of the request."""
         found: dict[str, bytes] = {}
-        with storage_errors(self.path):
-            for request, text in self._connection.execute(
-                "SELECT message, text FROM partials WHERE stream = ? ORDER BY message, start",
-                (stream + RAW,),
-            ):
-                found[request] = found.get(request, b"") + text.encode("latin-1")
+        for request, text in self.database.rows(
+            "SELECT message, text FROM partials WHERE stream = ? ORDER BY message, start", (stream + RAW,)
+        ):
+            found[request] = found.get(request, b"") + exact_text(text).encode("latin-1")
         return found
 
     def partials(
@@ -291,42 +276,43 @@ class Log:
         last of them, and those after it, are read.
         """
         found: list[PartialText] = []
-        with storage_errors(self.path):
-            for key in self._partial_keys(stream):
-                rows = self._connection.execute(
-                    "SELECT message, kind, start, text FROM partials"
-                    " WHERE stream = ?1 AND message = ?2 AND kind = ?3 AND start >= coalesce("
-                    "(SELECT max(start) FROM partials"
-                    " WHERE stream = ?1 AND message = ?2 AND kind = ?3 AND start < ?4), 0) ORDER BY start",
-                    (stream, *key, shown.get(key, 0)),
-                )
-                found += (PartialText(*fields) for fields in rows)
+        for key in self._partial_keys(stream):
+            rows = self.database.rows(
+                "SELECT message, kind, start, text FROM partials"
+                " WHERE stream = ? AND message = ? AND kind = ? AND start >= coalesce("
+                "(SELECT max(start) FROM partials"
+                " WHERE stream = ? AND message = ? AND kind = ? AND start < ?), 0) ORDER BY start",
+                (stream, *key, stream, *key, shown.get(key, 0)),
+            )
+            found += (
+                PartialText(message, kind, start, exact_text(text)) for message, kind, start, text in rows
+            )
         return found
 
     def _partial_keys(self, stream: str) -> Iterator[tuple[str, str]]:
         key = ("", "")
-        while row := self._connection.execute(
+        while rows := self.database.rows(
             "SELECT message, kind FROM partials WHERE stream = ? AND (message, kind) > (?, ?)"
             " ORDER BY message, kind LIMIT 1",
             (stream, *key),
-        ).fetchone():
-            key = (row[0], row[1])
+        ):
+            key = (rows[0][0], rows[0][1])
             yield key
 
     # Blobs
 
     def keep(self, blob: bytes) -> None:
         """Store bytes that a command will refer to."""
-        with transaction(self._connection, self.path) as db:
-            store_blob(db, blob, time.time_ns() // 1_000_000)
+        with self.database.transaction():
+            store_blobs(self.database, [blob], time.time_ns() // 1_000_000)
 
     def blob(self, sha256: str) -> bytes | None:
-        with storage_errors(self.path):
-            try:
-                return read_blob(self._connection, sha256)
-            except DamagedBlob as error:
-                message = f"A stored content in {self.path} is damaged ({sha256[:12]})."
-                raise StorageDamaged(message) from error
+        try:
+            return read_blob(self.database, sha256)
+        except DamagedBlob as error:
+            self.database.mark_damaged()
+            message = f"A stored content in {self.database.place} is damaged ({sha256[:12]})."
+            raise StorageDamaged(message) from error
 
     def request(self, body: str) -> bytes | None:
         """The bytes of a request by its `body`; None if a part of them is no longer stored."""
@@ -334,118 +320,96 @@ class Log:
 
     def of_types(self, types: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Stream and data of all events of some types, without checking hashes: for counting only."""
-        with storage_errors(self.path):
-            marks = ", ".join("?" * len(types))
-            yield from self._connection.execute(
-                f"SELECT stream, data FROM events WHERE type IN ({marks})", tuple(types)
-            )
+        return ((stream, data) for stream, _, data in self.dated(types))
 
     def dated(self, types: Sequence[str]) -> Iterator[tuple[str, float, str]]:
         """The same with the time of each, in seconds; in the order in which they were written."""
-        with storage_errors(self.path):
-            marks = ", ".join("?" * len(types))
-            yield from self._connection.execute(
-                f"SELECT stream, at / 1000.0, data FROM events WHERE type IN ({marks}) ORDER BY rowid",
-                tuple(types),
-            )
+        marks, last = ", ".join("?" * len(types)), 0
+        while rows := self.database.rows(
+            f"SELECT rowid, stream, at, data FROM events WHERE rowid > ? AND type IN ({marks})"
+            " ORDER BY rowid LIMIT ?",
+            (last, *types, PAGE_ROWS),
+        ):
+            yield from ((stream, at / 1000, data) for _, stream, at, data in rows)
+            last = rows[-1][0]
 
     # The journal of change sets
 
     def begun(self) -> list[OpenChange]:
-        """Change sets of all sessions whose outcome their session has not recorded, oldest first."""
-        with storage_errors(self.path):
-            rows = self._connection.execute(
-                "SELECT change, stream, data, outcome, why FROM journal ORDER BY change"
-            )
-            return [OpenChange(*row) for row in rows]
+        """Change sets in files of this machine whose session has not recorded the outcome, oldest first."""
+        return self._journal(f"{self.database.own}journal")
+
+    def begun_anywhere(self) -> list[OpenChange]:
+        """The same with those of other machines that share the log."""
+        return self._journal("journal")
+
+    def _journal(self, table: str) -> list[OpenChange]:
+        rows = self.database.rows(f"SELECT change, stream, data, outcome, why FROM {table} ORDER BY change")
+        return [OpenChange(*row) for row in rows]
 
     def settle(self, change: str, outcome: Outcome, why: str) -> None:
         """Keep the outcome of a change set until its session records it."""
-        with transaction(self._connection, self.path) as db:
-            db.execute("UPDATE journal SET outcome = ?, why = ? WHERE change = ?", (outcome, why, change))
+        with self.database.transaction():
+            self.database.execute(
+                "UPDATE journal SET outcome = ?, why = ? WHERE change = ?", (outcome, why, change)
+            )
 
     def leftovers(self) -> list[tuple[str, str]]:
-        """Applied change sets that may still have temporary files: id and data."""
-        with storage_errors(self.path):
-            return list(self._connection.execute("SELECT change, data FROM leftovers ORDER BY change"))
+        """Applied change sets that may still have temporary files here: id and data."""
+        return self.database.rows(f"SELECT change, data FROM {self.database.own}leftovers ORDER BY change")
 
     # Snapshots
 
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
-        with transaction(self._connection, self.path) as db:
-            digest = hashlib.sha256(snapshot.data.encode()).hexdigest()
-            db.execute(
-                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?)", (stream, *snapshot, digest)
+        digest = hashlib.sha256(snapshot.data.encode()).hexdigest()
+        with self.database.transaction():
+            self.database.execute(
+                "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO UPDATE SET"
+                " version = excluded.version, seq = excluded.seq, hash = excluded.hash,"
+                " data = excluded.data, sha256 = excluded.sha256",
+                (stream, *snapshot, digest),
             )
 
     def snapshot(self, stream: str, version: int) -> Snapshot | None:
         """The stream's snapshot, if it is undamaged, of this version and fits the stream's events."""
-        with storage_errors(self.path):
-            found = self._connection.execute(
-                "SELECT s.version, s.seq, s.hash, s.data, s.sha256 FROM snapshots s JOIN events e"
-                " ON e.stream = s.stream AND e.seq = s.seq AND e.hash = s.hash"
-                " WHERE s.stream = ? AND s.version = ?",
-                (stream, version),
-            ).fetchone()
-        if not found or hashlib.sha256(found[3].encode()).hexdigest() != found[4]:
+        rows = self.database.rows(
+            "SELECT s.version, s.seq, s.hash, s.data, s.sha256 FROM snapshots s JOIN events e"
+            " ON e.stream = s.stream AND e.seq = s.seq AND e.hash = s.hash"
+            " WHERE s.stream = ? AND s.version = ?",
+            (stream, version),
+        )
+        if not rows or hashlib.sha256(rows[0][3].encode()).hexdigest() != rows[0][4]:
             return None
-        return Snapshot(*found[:4])
+        return Snapshot(*rows[0][:4])
 
     # Notice of change
 
     def data_version(self) -> int:
         """A number that changes when another process has committed."""
-        with storage_errors(self.path):
-            version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
-        return version
+        return self.database.data_version()
 
     def recoveries(self) -> list[tuple[int, str]]:
         """Every repair of this log: when (milliseconds), and its report."""
-        with storage_errors(self.path):
-            return list(self._connection.execute("SELECT at, report FROM recoveries ORDER BY at"))
-
-    def structural_problems(self) -> list[str]:
-        """What SQLite's own check finds; slow for a large file."""
-        with storage_errors(self.path):
-            found = self._connection.execute("PRAGMA quick_check(5)").fetchall()
-        return [f"{self.path}: {line}" for (line,) in found if line != "ok"]
+        return self.database.rows("SELECT at, report FROM recoveries ORDER BY at")
 
     # Inside
-
-    @property
-    def _wal(self) -> Path:
-        return self.path.with_name("log.db-wal")
 
     def _tell(self) -> None:
         for listener in list(self.listeners):
             listener()
 
     def _head(self, stream: str) -> StreamHead:
-        found = self._connection.execute(
+        found = self.database.rows(
             "SELECT stream, head, hash, epoch, touched, label FROM streams WHERE stream = ?", (stream,)
-        ).fetchone()
-        return StreamHead(*found) if found else StreamHead(stream, 0, first_hash(stream), 0, 0, "")
+        )
+        return StreamHead(*found[0]) if found else StreamHead(stream, 0, first_hash(stream), 0, 0, "")
 
-    def _compare_wal(self, expected: int) -> None:
-        with storage_errors(self.path):
-            accepted = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
-            if accepted >= expected:
-                truncate_wal(self._connection)
-                return
-            kept = self.folder / f"damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.db-wal"
-            shutil.copyfile(self._wal, kept)
-            report = (
-                f"The end of the write-ahead log of {self.path} was damaged: {expected - accepted} of its"
-                f" {expected} pages are lost, and with them the last events. A copy is kept in {kept}."
-            )
-            self._connection.execute(
-                "INSERT INTO recoveries VALUES (?, ?)", (time.time_ns() // 1_000_000, report)
-            )
-        self.notices.append(report)
+    def _damaged(self, what: str) -> StorageDamaged:
+        self.database.mark_damaged()
+        return StorageDamaged(f"{what} {self.database.repair}")
 
 
-def check_row(row: Row, stream: str, number: int, before: bytes, path: Path) -> bytes:
-    """The row's hash; raises StorageDamaged if the row is not as it was written."""
-    if row.stream == stream and row.seq == number and row.hash == (expected := row_hash(before, row)):
-        return expected
-    raise StorageDamaged(f"Event {number} of {stream} in {path} is not as it was written. {RESTART_HINT}")
+def checked_hash(row: Row, stream: str, number: int, before: bytes) -> bytes | None:
+    """The row's hash; None if the row is not as it was written."""
+    fits = row.stream == stream and row.seq == number and row.hash == row_hash(before, row)
+    return row.hash if fits else None

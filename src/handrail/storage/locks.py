@@ -8,9 +8,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from handrail.config.files import FileLock, is_locked, try_lock
+from handrail.config.files import FileLock
 from handrail.protocol.errors import StorageBusy, StorageProblem
 from handrail.storage.event_log import Log
+from handrail.storage.log_database import HeldName
 
 WAIT_SECONDS = 10.0
 TRACE_SECONDS = 1.0
@@ -111,7 +112,7 @@ def _read_note(descriptor: int) -> dict[str, Any]:
 class StreamHold:
     """Being a stream's holder. The lock ends with the process; the epoch stops a holder that only slept."""
 
-    def __init__(self, stream: str, epoch: int, lock: FileLock) -> None:
+    def __init__(self, stream: str, epoch: int, lock: HeldName) -> None:
         self.stream = stream
         self.epoch = epoch
         self._lock = lock
@@ -128,18 +129,12 @@ class StreamHold:
 
 def is_held(log: Log, stream: str) -> bool:
     """Whether a living process is the stream's holder."""
-    return is_locked(_lock_file(log, stream), alone=True)
-
-
-def _lock_file(log: Log, stream: str) -> Path:
-    return log.folder / "locks" / f"{stream.replace(':', '-')}.lock"
+    return log.database.is_held(stream)
 
 
 def try_hold_stream(log: Log, stream: str) -> StreamHold | None:
     """Become the stream's holder; None if a living process is."""
-    place = _lock_file(log, stream)
-    place.parent.mkdir(exist_ok=True, mode=0o700)
-    lock = try_lock(place)
+    lock = log.database.try_hold(stream)
     if lock is None:
         return None
     try:

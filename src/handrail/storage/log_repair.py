@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handrail.config.files import FileLock, sync
-from handrail.protocol.errors import StorageBusy, StorageDamaged, StorageProblem
+from handrail.config.settings import DatabaseSettings
+from handrail.protocol.errors import ConfigProblem, StorageBusy, StorageDamaged, StorageProblem
 from handrail.storage.database import connect, damage_mark
-from handrail.storage.event_log import Log, Row, check_row, first_hash
+from handrail.storage.event_log import Log, Row, checked_hash, first_hash
+from handrail.storage.log_database import LogDatabase
 
 STREAM_QUERY = (
     "SELECT stream, seq, epoch, at, version, type, data, hash FROM events WHERE stream = ? ORDER BY seq"
@@ -30,6 +32,10 @@ COPIED_TABLES = (
 """The inbox, contents, the journal; a content is checked against its hash when it is read."""
 
 
+NO_DATABASE = DatabaseSettings()
+HERE = Path()
+
+
 class SalvagedStream(NamedTuple):
     stream: str
     rows: int
@@ -37,8 +43,13 @@ class SalvagedStream(NamedTuple):
     """The number of rows according to the stream's head; None if the head is lost."""
 
 
-def open_log(folder: Path) -> Log:
-    """The log, repaired first if its file is damaged; `log.notices` says what is missing."""
+def open_log(folder: Path, database: DatabaseSettings = NO_DATABASE, root: Path = HERE) -> Log:
+    """The log, repaired first if its file is damaged; `log.notices` says what is missing.
+
+    With a database, the log is there, and `folder` has what belongs to this machine and the workspace `root`.
+    """
+    if database.url:
+        return Log(folder, open_database(database, root, folder))
     try:
         kept = _damaged_copy(folder)
         if kept and kept.sha256 != _sha256(folder / "log.db"):  # moved away or replaced, as by a backup
@@ -51,6 +62,23 @@ def open_log(folder: Path) -> Log:
     log = Log(folder)
     log.notices.append(report)
     return log
+
+
+def open_database(settings: DatabaseSettings, root: Path, folder: Path) -> LogDatabase:
+    """The database of the settings; raises ConfigProblem where its library is not installed."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        from handrail.config.extras import install_command
+
+        raise ConfigProblem(
+            "PostgreSQL needs the extra `distributed`. Install it, or unset database.url: "
+            f"{install_command('distributed')}"
+        ) from error
+    from handrail.storage.postgres.database import PostgresDatabase, place_of
+
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return PostgresDatabase(place_of(settings, root.resolve(), folder))
 
 
 def repair(folder: Path) -> str:
@@ -80,9 +108,9 @@ def verify(log: Log) -> list[str]:
             log.read(head.stream)
         except StorageDamaged as error:
             problems.append(str(error))
-    problems += log.structural_problems()
+    problems += log.database.structural_problems()
     if problems:
-        damage_mark(log.folder).touch()
+        log.database.mark_damaged()
     return problems
 
 
@@ -185,9 +213,12 @@ def _salvage(source: sqlite3.Connection, target: sqlite3.Connection, stream: str
     for fields in _read_rows(source, STREAM_QUERY, stream):
         row = Row(*fields)  # type: ignore[arg-type]
         try:
-            before = check_row(row, stream, count + 1, before, Path("log.db"))
-        except (StorageDamaged, UnicodeError, TypeError):
+            checked = checked_hash(row, stream, count + 1, before)
+        except (UnicodeError, TypeError):
             break
+        if checked is None:
+            break
+        before = checked
         target.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         count, epoch = count + 1, max(epoch, row.epoch)
     written, held, touched, label = None, 0, 0, ""

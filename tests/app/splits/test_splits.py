@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from handrail.app.splits.plans import (
     SplitOptions,
@@ -19,7 +20,7 @@ from handrail.app.splits.plans import (
 )
 from handrail.app.splits.run import read_split, run_split, tell_split
 from handrail.app.splits.settle import settle_conflict
-from handrail.interfaces.cli.render.split_lines import report_lines
+from handrail.interfaces.cli.render.split_lines import CHECKING, progress_lines, report_lines
 from handrail.interfaces.cli.render.styles import plain
 from handrail.protocol.errors import StorageFull, UsageProblem
 from handrail.protocol.events import ChangeApplied, SideAnswered, SideAsked, SubtaskDone, SubtaskStarted
@@ -41,6 +42,7 @@ from tests.app.splits.splitting import (
 from tests.engine.commits import Commits
 from tests.engine.conversation import DEADLINE, call, conversation, script_file
 from tests.pipelines.build.builds import COPIES
+from tests.storage.backends import sqlite_of
 from tests.verification.projects import write
 
 pytestmark = [pytest.mark.anyio]
@@ -103,6 +105,7 @@ async def test_six_overlaps_are_six_conflicts_none_lost_and_none_applied(tmp_pat
     async with conversation(root, [*OVERLAPS, *simple], settings=CHECKS) as talk:
         report = await split(talk.app, plan_of(*both, *alone))
         assert (report.status, report.exit_status) == ("paused: conflicts", 6)
+        assert report.detail.startswith("6 conflicts in m00.py, ")
         assert contents(root) == before
         assert sorted(each.path for each in report.conflicts) == [f"m{number:02}.py" for number in range(6)]
         for number, each in enumerate(sorted(report.conflicts, key=lambda each: each.path)):
@@ -115,7 +118,10 @@ async def test_six_overlaps_are_six_conflicts_none_lost_and_none_applied(tmp_pat
         assert report.conflicts == ()
         said = "\n".join(plain(row) for row in report_lines(report, 79))
         assert "All conflicts are settled." in said
-        assert "overlaps" not in said
+        assert "Nothing was applied" not in said
+        for status, told in (("running", True), ("paused: conflicts", False)):
+            rows = progress_lines(replace(report, status=status, held=True), 79, 20)
+            assert (CHECKING in [plain(row) for row in rows]) == told
         report = await resumed(talk.app, report.session_id)
         if not COPIES:
             report = await resumed(talk.app, report.session_id, "accept")
@@ -272,7 +278,7 @@ async def test_full_disk_is_said_and_the_split_goes_on_when_there_is_room(tmp_pa
     root = project(tmp_path / "work", 6)
     async with conversation(root, SIXTY, settings=CHECKS) as talk:
         session_id = keep_plan(talk.app, plan_of(*(subtask(f"a{n}", f"m{n:02}.py") for n in range(6))))
-        database = talk.app.log._connection
+        database = sqlite_of(talk.app.log)
         pages = database.execute("PRAGMA page_count").fetchone()[0]
         database.execute(f"PRAGMA max_page_count = {pages + 3}")
         with pytest.raises(StorageFull, match="Free some disk space"):
@@ -297,6 +303,16 @@ async def test_result_that_breaks_the_checks_is_not_applied(tmp_path: Path) -> N
         accepted = await resumed(talk.app, report.session_id, "accept")
         assert accepted.status == "complete"
     assert contents(root) != before
+
+
+@pytest.mark.promise("SPLIT-6")
+async def test_checks_that_failed_before_do_not_count_and_are_told_as_such(tmp_path: Path) -> None:
+    root = project(tmp_path / "work", 2)
+    (root / "old.py").write_text("WRONG = 1\n")
+    async with conversation(root, SIXTY[:1], settings=CHECKS) as talk:
+        report = await split(talk.app, plan_of(subtask("a0", "m00.py")))
+    assert report.status == ENDS
+    assert report.checks == (("tests: failed, as before",) if COPIES else ())
 
 
 @pytest.mark.promise("SPLIT-6")

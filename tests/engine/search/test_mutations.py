@@ -28,7 +28,7 @@ class Cart:
 """
 
 
-def edits(line: str, likely: int = 0, text: str = TEXT) -> list[str]:
+def edits(line: str, likely: float = 0, text: str = TEXT) -> list[str]:
     number = next(at for at, each in enumerate(text.splitlines(), 1) if each.strip() == line)
     return [each.text.strip() for each in mutations("cart.py", text, number) if each.likely >= likely]
 
@@ -64,15 +64,47 @@ def test_common_slips(line: str, edited: str) -> None:
     ("line", "edited"),
     [
         ("if item.price < limit:", "if item.price < count:"),
-        ("if item.price < limit:", "if item.changed < limit:"),
+        ("self.changed = True", "self.count = True"),
         ("if item.price < limit:", "if item.price < limit and not done:"),
         ("count += 1", ""),
+        ("count += 1", "count = limit"),
+        ("if item.price < limit:", "while item.price < limit:"),
         ("self.changed = True", "self.changed = False\n        self.changed = True"),
     ],
 )
 def test_rare_slips_come_after_the_common_ones(line: str, edited: str) -> None:
     assert edited in edits(line)
     assert edited not in edits(line, COMMON)
+
+
+def test_a_field_is_replaced_by_one_that_the_object_may_have() -> None:
+    text = """\
+class Cart:
+    def total(self, item):
+        self.left = item.price
+        return self.sum - item.weight
+"""
+    found = edits("return self.sum - item.weight", 0, text)
+    assert "return self.sum - item.price" in found
+    assert "return self.left - item.weight" in found
+    assert not {"return self.sum - item.left", "return self.price - item.weight"} & set(found)
+
+
+def test_types_and_documentation_give_no_edits_and_no_names() -> None:
+    text = """\
+class Depot:
+    count: int = 0
+
+    def reserve(self, name: str, count: int) -> bool:
+        \"\"\"Take some of the goods.\"\"\"
+        self.left: dict[str, int] = {}
+        return self.left[name] > count
+"""
+    assert edits("self.left: dict[str, int] = {}", COMMON, text) == []
+    assert set(edits("count: int = 0", COMMON, text)) == {"count: int = 1", "count: int = -1"}
+    found = " ".join(edits("return self.left[name] > count", 0, text))
+    assert "count" in found
+    assert not {"goods", "some", "the", "str", "bool"} & set(found.split())
 
 
 def test_text_and_comments_are_left_alone() -> None:

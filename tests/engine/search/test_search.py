@@ -288,8 +288,50 @@ async def test_of_changes_that_pass_the_one_that_the_model_finds_much_likelier_i
     files = {"age.py": AGE.format("age < 18"), "test_age.py": WEAK}
     tried = await run_check(tmp_path, SmallModel(lambda _: "    return None\n", weigh), files, check=PYTEST)
     assert tried.reason == "answered"
-    assert "do not decide" not in tried.detail
     assert tried.text("age.py") == AGE.format("age >= 18")
+
+
+EDGES = WEAK.replace("is_adult(30)", "is_adult(18)").replace("is_adult(1)", "is_adult(17)")
+
+
+@pytest.mark.promise("EMB-23")
+@pytest.mark.parametrize(("tests", "decided"), [(WEAK, False), (EDGES, True)], ids=["weak", "edges"])
+async def test_a_change_is_doubted_if_the_tests_do_not_notice_a_slip_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tests: str, decided: bool
+) -> None:
+    monkeypatch.setenv(WITHOUT_PLUGINS, "1")
+    files = {"age.py": AGE.format("None"), "test_age.py": tests}
+    tried = await run_check(tmp_path, in_turn("    return age >= 18\n"), files, check=PYTEST)
+    assert tried.text("age.py") == AGE.format("age >= 18")
+    assert ("do not decide" not in tried.detail) == decided
+
+
+NAMED = "from typing import NamedTuple\n\n\nclass Person(NamedTuple):\n    name: str\n    age: int\n"
+FROZEN = (
+    "from dataclasses import dataclass\n\n\n"
+    "@dataclass(frozen=True)\nclass Person:\n    name: str\n    age: int\n"
+)
+PERSON = "\n\ndef is_adult(person):\n    return {}\n"
+PERSONS = """\
+from age import Person, is_adult
+
+
+def test_age():
+    assert is_adult(Person("Ann", 19))
+    assert not is_adult(Person("Ben", 17))
+"""
+
+
+@pytest.mark.promise("EMB-23")
+@pytest.mark.parametrize("definition", [NAMED, FROZEN], ids=["named-tuple", "frozen-dataclass"])
+async def test_fields_of_objects_that_cannot_be_changed_are_varied_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, definition: str
+) -> None:
+    monkeypatch.setenv(WITHOUT_PLUGINS, "1")
+    files = {"age.py": definition + PERSON.format("None"), "test_age.py": PERSONS}
+    tried = await run_check(tmp_path, in_turn("    return person.age >= 18\n"), files, check=PYTEST)
+    assert tried.text("age.py") == definition + PERSON.format("person.age >= 18")
+    assert "the tests do not decide" in tried.detail
 
 
 async def test_where_the_check_passes_already_the_users_words_say_what_to_change(tmp_path: Path) -> None:

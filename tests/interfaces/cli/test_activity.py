@@ -8,7 +8,7 @@ from handrail.interfaces.cli.activity import Activity
 from handrail.interfaces.cli.render.styles import plain
 from handrail.protocol.events import Delta, Event, Recorded, RequestStarted, SideAsked, TurnStarted
 from handrail.protocol.events.requests import Purpose
-from tests.interfaces.cli.shown import asked, ended, started
+from tests.interfaces.cli.shown import asked, ended, finished, started
 
 
 def at(seconds: float, event: Event) -> Recorded:
@@ -40,6 +40,14 @@ def test_every_side_request_but_a_title_is_told(purpose: Purpose) -> None:
     activity = Activity()
     activity.saw(at(0, SideAsked(request_id="r_1", purpose=purpose, model="scripted/x")))
     assert bool(lines(activity, 3.2)) == (purpose != "title")
+
+
+def test_what_ends_outside_a_turn_is_told_no_longer() -> None:
+    activity = Activity()
+    activity.saw(at(0, started("proposal", "6 files")))
+    assert lines(activity, 3.2) == ["  proposal  6 files                    3 s"]
+    activity.saw(at(4, finished("proposal")))
+    assert lines(activity, 9) == []
 
 
 def test_a_running_command_shows_the_end_of_its_output() -> None:

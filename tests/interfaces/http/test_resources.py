@@ -15,7 +15,7 @@ from handrail.protocol.errors import FetchStopped, HandrailError
 from tests.conftest import NO_SERVER
 from tests.interfaces.http.serving import DEADLINE, Served, serving
 from tests.models.fake_server import FakeServer, Reply, Said, anthropic_bytes
-from tests.project.source import ROOT
+from tests.pipelines.agents import REPORT
 
 pytestmark = pytest.mark.anyio
 
@@ -139,7 +139,7 @@ async def test_intents_are_made_checked_and_traced(tmp_path: Path) -> None:
 
 async def test_agents_of_the_workspace_are_shown_trusted_and_run(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
-    shutil.copytree(ROOT / "examples" / "agents" / "report", workspace / "agents" / "report")
+    shutil.copytree(REPORT / "agent", workspace / "agents" / "report")
     async with serving(tmp_path, {"text": "{}"}) as served:
         agent, built_in = (await served.get("/agents"))["agents"]
         assert (built_in["name"], built_in["state"]) == ("research", "built in")

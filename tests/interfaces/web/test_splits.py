@@ -60,6 +60,7 @@ def test_split_is_planned_started_and_settled_on_the_page(
         page.get_by_role("button", name="Apply all the same").click()
     expect(page.locator(".verdict")).to_contain_text("complete")
     expect(page.locator("#split")).to_contain_text("Applied: ")
-    page.goto(site.place(f"s/{made['session_id']}"))
+    page.get_by_role("link", name="See the change, or undo it").click()
     expect(page.locator("main")).to_contain_text("m1.py")
+    expect(page.locator("#status")).to_be_empty()
     assert (site.root / "m1.py").read_text() == FILES["m1.py"].replace("ONE = 1", "ONE = 'b'")

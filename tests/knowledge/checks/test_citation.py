@@ -92,6 +92,26 @@ def test_numbers_written_as_words_are_the_same_numbers(claim: str, source: str, 
     assert (check.ok, check.covered == 1.0) == (supported, supported)
 
 
+@pytest.mark.promise("KB-10")
+@pytest.mark.parametrize(
+    ("claim", "problem"),
+    [
+        ("Night crossings cost triple.", "'triple' in the place of 'double'"),
+        ("Day crossings cost double and need a pilot.", "'day' in the place of 'night'"),
+        ("Night crossings cost double and need a pilot with a red lantern.", "'red' in the place of 'green'"),
+        ("Night crossings cost double and need a pilot with a green candle.", "'candle' in the place of"),
+        ("Night crossings cost double, " * 60, "Check its sentences one by one"),
+        ("Night crossings cost double.", ""),
+        ("Night crossings cost double and a pilot with a green lantern is needed.", ""),
+    ],
+)
+def test_a_word_in_the_place_of_another_one_is_not_what_the_source_says(claim: str, problem: str) -> None:
+    """Catches: one wrong word among many right ones."""
+    check = check_claim(claim, "Night crossings cost double and need a pilot with a green lantern.")
+    assert check.ok is not bool(problem)
+    assert problem in check.problem
+
+
 def test_each_number_below_a_thousand_is_read_in_words_and_takes_their_place() -> None:
     below = [*UNITS, *(ten + (f"-{UNITS[one]}" if one else "") for ten in TENS for one in range(10))]
     for hundreds in range(10):

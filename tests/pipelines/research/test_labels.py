@@ -10,7 +10,7 @@ import pytest
 
 from handrail.knowledge.documents.cut import cut
 from handrail.knowledge.documents.plain import parse_markdown
-from handrail.knowledge.words import sentences
+from handrail.knowledge.words import content_words, sentences
 from handrail.pipelines.research.labels import Labelled, Source, label_draft
 from handrail.pipelines.research.verify import judge
 from tests.pipelines.agents import EXAMPLES
@@ -18,6 +18,7 @@ from tests.pipelines.agents import EXAMPLES
 Draft = dict[str, Any]
 MUTATED = 1_000
 WORDS = ("granite", "harvest", "seventy", "violet", "trumpet", "kettle", "tuesday", "orchard")
+LABELS = re.compile(r"\[[SWP]\d+\]")
 NEGATED = re.compile(r"\b(is|are|was|were|may|must|can|shall|will)\b(?! not)")
 
 
@@ -78,6 +79,18 @@ def negate(draft: Draft, chance: random.Random) -> None:
         part[key] = " ".join(NEGATED.sub(r"\1 not", each, count=1) for each in spans)
 
 
+def exchange_word(draft: Draft, chance: random.Random) -> None:
+    """One word of every sentence is another one, under its true label and quote."""
+    for part in (draft, *draft["sections"]):
+        key = "answer" if part is draft else "text"
+        changed = []
+        for sentence in (each.text for each in sentences(part[key])):
+            words = content_words(LABELS.sub("", sentence))
+            old, new = chance.choice(words), chance.choice([word for word in WORDS if word not in sentence])
+            changed.append(re.sub(rf"\b{re.escape(old)}\b", new, sentence, count=1, flags=re.IGNORECASE))
+        part[key] = " ".join(changed)
+
+
 def remove_labels(draft: Draft, chance: random.Random) -> None:
     for part in (draft, *draft["sections"]):
         key = "answer" if part is draft else "text"
@@ -95,6 +108,7 @@ MUTATIONS: tuple[Callable[[Draft, random.Random], None], ...] = (
     alter_quote,
     swap_sources,
     negate,
+    exchange_word,
     remove_labels,
     double_labels,
 )
@@ -129,9 +143,9 @@ def test_no_mutated_answer_gets_a_label_that_its_source_does_not_support() -> No
                 judge(found, sources).scores.citations
                 < judge(label_draft(*true_draft(chance)), sources).scores.citations
             )
-        if mutation is negate:
+        if mutation in (negate, exchange_word):
             assert not any(labels.values()), draft
         else:  # the sentences are still true: code finds the labels again, and no others
             assert labels == truth, mutation.__name__
         seen[mutation.__name__] += 1
-    assert set(seen.values()) == {MUTATED // len(MUTATIONS)}
+    assert set(seen.values()) <= {MUTATED // len(MUTATIONS), MUTATED // len(MUTATIONS) + 1}

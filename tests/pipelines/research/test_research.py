@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -20,7 +20,7 @@ from handrail.protocol.events import (
     TurnFinished,
 )
 from tests.engine.conversation import Conversation, conversation, words
-from tests.pipelines.agents import EXAMPLES
+from tests.pipelines.agents import EXAMPLES, as_json
 from tests.pipelines.research.questions import (
     BAD,
     GOOD,
@@ -150,6 +150,47 @@ async def test_a_true_sentence_about_something_else_is_no_answer(tmp_path: Path)
         assert "Ferries give way to log rafts, which cannot steer [S1]." in report
 
 
+class Does(NamedTuple):
+    """What a depth is to do."""
+
+    questions: int
+    paragraphs: int
+    tokens: int
+    drafts: int
+    further: list[str]
+
+
+@pytest.mark.promise("RESEARCH-6")
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [
+        ("quick", Does(3, 10, 4_000, 1, [])),
+        ("standard", Does(8, 20, 12_000, 2, ["web_search", "hop_retrieve"])),
+        ("deep", Does(15, 30, 24_000, 3, ["web_search", "hop_retrieve"])),
+    ],
+)
+async def test_a_depth_looks_up_shows_and_repairs_as_much_as_it_says(
+    tmp_path: Path, depth: str, expected: Does
+) -> None:
+    """Catches: a depth that is only a word in the report."""
+    await collection(tmp_path, *(path.name for path in (EXAMPLES / "knowledge").glob("*.md")))
+    many = [f"How many passengers does ferry number {number} carry?" for number in range(15)]
+    script = [*answers(BAD, BAD)[:-1], as_json("Question:\n", {"questions": many})]
+    async with conversation(tmp_path, script, mode="edit") as talk:
+        await research(talk, f"@research {depth}: {QUESTION}")
+        calls = talk.all(ToolStarted)
+        searches = [each.arguments for each in calls if each.tool == "hybrid_search"]
+        assert [each["query"] for each in searches] == [QUESTION, *many[: expected.questions]]
+        assert {each["limit"] for each in searches} == {expected.paragraphs}
+        assert [
+            each.tool for each in calls if each.tool in ("web_search", "hop_retrieve")
+        ] == expected.further
+        shown = next(words(each) for each in talk.requests if "Output of retrieve" in words(each))
+        assert shown.count("<<<") > 5
+        assert len(shown) / 3 < expected.tokens + 500
+        assert sum(event.stage == "synthesise" for event in talk.all(StageCompleted)) == expected.drafts
+
+
 @pytest.mark.promise("RESEARCH-3")
 async def test_without_documents_nothing_is_answered(tmp_path: Path) -> None:
     async with conversation(tmp_path, answers(), mode="edit") as talk:
@@ -188,8 +229,8 @@ async def test_the_web_refines_the_questions_and_can_be_quoted(tmp_path: Path) -
     await collection(tmp_path)
     rows = [
         {
-            "url": "https://example.com/goats",
-            "title": "Goats",
+            "url": "https://example.com/goats>) Goats\n\n# row",
+            "title": "Goats](x) <b>",
             "content": "A goat counts as half a passenger.",
         }
     ]
@@ -207,7 +248,9 @@ async def test_the_web_refines_the_questions_and_can_be_quoted(tmp_path: Path) -
             assert (await talk.turn("1")).reason == "answered"
             report = talk.all(RunCompleted)[-1].text
     assert "A goat counts as half a passenger [W1]." in report
-    assert "[Goats](<https://example.com/goats>)" in report
+    assert "(<https://example.com/goats%3E)%20Goats%0A%0A#%20row>)" in report
+    assert "\n# row" not in report
+    assert r"[Goats\](x)" in report
 
 
 async def test_a_web_search_that_is_not_set_up_is_skipped_and_said(tmp_path: Path) -> None:

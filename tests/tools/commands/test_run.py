@@ -228,7 +228,7 @@ async def main():
     command = "head -c 10000000000 /dev/zero | tr '\\\\0' x; echo end"
     finished = await bench.call("run", command=command, timeout=120)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    size = bench.session.log.path.stat().st_size
+    size = (bench.session.log.folder / "log.db").stat().st_size
     assert finished.error.reason == "too_large", finished
     assert "stopped at 256 MB of output" in finished.summary
     blob = bench.session.log.blob(finished.output)

@@ -90,7 +90,7 @@ async def test_what_was_started_is_known_when_the_command_runs(bench: Bench) -> 
             tasks.start_soon(bench.gate.run, call, bench.turn_id)
             while not (bench.root / "begun").exists():
                 await anyio.sleep(0.01)
-            with closing(sqlite3.connect(bench.session.log.path)) as other:
+            with closing(sqlite3.connect(bench.session.log.folder / "log.db")) as other:
                 types = [name for (name,) in other.execute("select type from events")]
             (bench.root / "seen").touch()
     assert types[-1] == "tool_started"

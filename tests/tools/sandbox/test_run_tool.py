@@ -22,7 +22,7 @@ async def test_a_command_says_how_it_was_confined(bench: Bench) -> None:
 
 
 async def test_a_command_is_confined(bench: Bench) -> None:
-    log = bench.session.log.path
+    log = bench.session.log.folder / "log.db"
     finished = await bench.call("run", command=f"cat {log}; touch {bench.root.parent}/out; touch in")
     assert "SQLite" not in finished.content
     assert not (bench.root.parent / "out").exists()

@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from handrail.app.builds.build import BUILD_ROUTE, BuildResult, follow_build
-from handrail.config.files import try_lock
 from handrail.pipelines.build.report import STATUSES, build_result
 from handrail.pipelines.build.states import ENDS, State
 from handrail.protocol.commands import SendMessage, SetMode
@@ -159,13 +158,14 @@ def read_items(app: "App", path: str) -> tuple[Item, ...]:
 
 @contextmanager
 def _lock(app: "App", path: str) -> Iterator[None]:
-    folder = app.log.folder / "locks"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    lock = try_lock(folder / f"checklist-{hashlib.sha256(path.encode()).hexdigest()[:16]}.lock")
-    if lock is None:
+    # In the log and not beside the file: an unfinished run is found in the log, also from another machine.
+    held = app.log.database.try_hold(f"checklist-{hashlib.sha256(path.encode()).hexdigest()[:16]}")
+    if held is None:
         raise UsageProblem(f"Another Handrail works on {path}. Wait for it, or stop it there.")
-    with lock:
+    try:
         yield
+    finally:
+        held.release()
 
 
 def task_of(item: Item) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import ValidationError, convert
+from msgspec.structs import replace
 
 from handrail.config.layers import load_settings
 from handrail.config.places import find_places
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from handrail.app.app import App
     from handrail.knowledge.relations import Estimate, Found
     from handrail.models.embedded.download import DownloadProgress
+    from handrail.models.model import Request
 
 __all__ = [
     "Added",
@@ -173,11 +175,27 @@ async def estimate_relations(app: "App", base: KnowledgeBase) -> "tuple[str, Est
 async def find_relations(
     app: "App", base: KnowledgeBase, reference: str, most_usd: float | None, told: Callable[[int], None]
 ) -> "Found":
-    """Ask the model about the paragraphs; credentials in them are hidden."""
-    from handrail.knowledge.relations import find_relations
+    """Ask the model about the paragraphs, in a session of its own; credentials in them are hidden."""
+    from handrail.engine.host.turn_factory import price
+    from handrail.engine.requests.model_requests import SideCall
+    from handrail.knowledge.relations import Answer, find_relations
 
     model = await app.model_pool.named(reference)
-    return await find_relations(base, model, most_usd, app.model_pool.secrets().hide, told)
+    session = app.proposals.open_session("Relations in the knowledge base")
+    side = SideCall(session, model, "main", price, effort=app.settings.models.effort.main or None)
+
+    async def ask(request: "Request") -> Answer:
+        if not model.capabilities.schema_output:
+            request = replace(request, output_schema=None)
+        attempt = await side.attempt(request, "relations")
+        if attempt.problem:
+            raise attempt.problem
+        return Answer(attempt.answered.text, attempt.answered.cost_usd)
+
+    try:
+        return await find_relations(base, ask, most_usd, app.model_pool.secrets().hide, told)
+    finally:
+        session.release()
 
 
 class SourceState(Value):

@@ -21,7 +21,7 @@ from handrail.protocol.events import SplitPlanned, SplitStarted
 from handrail.protocol.globs import covers
 from handrail.protocol.ids import session_stream
 from handrail.protocol.json_input import read_json
-from handrail.protocol.subtask import Granularity, PlanSource, SplitLimits, SplitPlan, Strategy
+from handrail.protocol.subtask import Granularity, PlanSource, RunOn, SplitLimits, SplitPlan, Strategy
 from handrail.protocol.values import ChecklistItem
 from handrail.sessions.session import Session
 from handrail.verification.documents.checklist import buildable
@@ -44,6 +44,7 @@ class SplitOptions(NamedTuple):
     """None: by rules."""
     strategy: Strategy = "graph"
     limits: SplitLimits = SplitLimits()
+    run_on: RunOn | None = None
 
 
 async def plan_task(app: "App", task: str, options: SplitOptions) -> str:
@@ -67,7 +68,9 @@ async def plan_task(app: "App", task: str, options: SplitOptions) -> str:
             side = SideCall(split.session, model, "main", price)
             subtasks = await ask_for_plan(side, task, sizes, granularity)
         whole = "" if options.files else task
-        plan = SplitPlan(whole or task, subtasks, options.strategy, granularity, options.limits)
+        plan = SplitPlan(
+            whole or task, subtasks, options.strategy, granularity, options.limits, run_on=options.run_on
+        )
         split.session.append(SplitPlanned(plan, source))
     finally:
         split.session.release()
@@ -106,6 +109,7 @@ def plan_checklist(app: "App", path: str, options: SplitOptions) -> str:
         options.granularity or "fine",
         options.limits,
         {one.id: named for one, (_, named) in zip(found, wanted, strict=True)},
+        options.run_on,
     )
     return keep_plan(app, plan, "checklist")
 

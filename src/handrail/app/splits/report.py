@@ -11,7 +11,7 @@ from handrail.engine.split.graph import needs_of
 from handrail.models.model import Model
 from handrail.protocol.errors import HandrailError
 from handrail.protocol.events import Answered, Recorded, SideAnswered, SideAsked
-from handrail.protocol.subtask import ModelClass, SplitConflict, SplitPlan, SubtaskStatus
+from handrail.protocol.subtask import ModelClass, RunOn, SplitConflict, SplitPlan, SubtaskStatus
 from handrail.protocol.upcast import VERSION, load_event
 from handrail.protocol.values import Usage, Value
 from handrail.sessions.split_state import SplitState, split_state, waiting_on
@@ -48,6 +48,8 @@ class SubtaskRow(Value):
     detail: str
     files: tuple[str, ...]
     """That it changed; before, those that it may change."""
+    worker: str
+    """Who asked its model; empty: the process that runs the split, or nobody yet."""
 
 
 class SplitReport(Value):
@@ -56,6 +58,9 @@ class SplitReport(Value):
     status: str
     """planned, running, `paused: WHY`, complete, failed, unverified or cancelled."""
     detail: str
+    run_on: RunOn
+    stalled: str
+    """Why no worker can take what is to be done; it goes on by itself."""
     strategy: str
     granularity: str
     source: str
@@ -106,6 +111,7 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
                 round(found.usd, 6),
                 found.detail,
                 changed if found.done else each.writes or each.files,
+                found.worker,
             )
         )
     counts = {status: len(state.of(status)) for status in get_args(SubtaskStatus)}
@@ -115,6 +121,8 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
         task=plan.task,
         status=state.status,
         detail=last.detail if last else "",
+        run_on=plan.run_on or app.settings.splits.run_on,
+        stalled=state.stalled if state.status == "running" else "",
         strategy=plan.strategy,
         granularity=plan.granularity,
         source=state.source,

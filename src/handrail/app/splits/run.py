@@ -1,17 +1,21 @@
 """Run a split request, and tell a running one what the user wants."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio.to_thread import run_sync
 
 from handrail.app.splits.plans import held_split, known_split, start_plan, try_hold
 from handrail.app.splits.report import SplitReport, report_of
 from handrail.changes.forms.document import Document
-from handrail.engine.durable.jobs import Job, JobResult, Perform
+from handrail.engine.durable.jobs import Job, JobResult, JobRunner, Perform
+from handrail.engine.durable.local import local_jobs
 from handrail.engine.host.event_stream import first_problem
 from handrail.engine.host.turn_factory import price
-from handrail.engine.requests.model_requests import FitToBudget, SideCall
+from handrail.engine.requests.model_requests import PROBE_USAGE, FitToBudget, SideCall
 from handrail.engine.split.conductor import (
     Conductor,
     SplitSession,
@@ -22,11 +26,12 @@ from handrail.engine.split.conductor import (
 )
 from handrail.engine.split.finish import finish
 from handrail.engine.split.subtask_work import RequestLimits, SubtaskModel
-from handrail.protocol.errors import HandrailError, UsageProblem
+from handrail.protocol.errors import HandrailError, StorageUnreachable, UsageProblem
 from handrail.protocol.events import ApprovalAsked, Recorded, ToolFinished
-from handrail.protocol.subtask import SplitCommand
+from handrail.protocol.subtask import SplitCommand, SplitPlan
 from handrail.protocol.values import Role, to_json
 from handrail.sessions.session import Session
+from handrail.storage.event_log import Log
 
 if TYPE_CHECKING:
     from handrail.app.app import App
@@ -36,6 +41,8 @@ Watch = Callable[[Callable[[], SplitReport]], None]
 Saw = Callable[[Recorded], None]
 Approve = Callable[[ApprovalAsked], bool]
 START = SplitCommand("start")
+RETRY_SECONDS = 1.0
+"""Between attempts to reach the log's database."""
 
 
 async def run_split(
@@ -46,34 +53,62 @@ async def run_split(
     saw: Saw = lambda _recorded: None,
     watch: Watch = lambda _report: None,
     word: Approve | None = None,
+    tell: Callable[[str], None] = lambda _text: None,
 ) -> SplitReport:
     """Start a plan, or go on with it after a command, until it ends or waits for the user.
 
-    `saw` gets each event. `word` asks the user what else needs approval; None: nobody can.
+    `saw` gets each event. `word` asks the user what else needs approval; None: nobody can. `tell` gets why it
+    has to wait for the log's database; it goes on from the log, as after a kill.
     """
-    split = await held_split(app, session_id)
-    session, state = split
-    try:
-        take_over_split(split, app.workspace)
-        if not state.started:
-            if command.action != "start":
-                raise UsageProblem(f"This split was not started: `handrail splits start {session_id}`.")
-            await app.chosen_model()
-            start_plan(app, split)
-        elif command.action != "start":
-            app.log.put(control_stream(session_id), to_json(command))
-        apply_commands(split)
-        session.followers.append(saw)
-        watch(lambda: report_of(app, split))
-        if state.paused is None and state.ended is None:
-            await _run(app, split, word, accept=command.action == "accept")
-        return report_of(app, split)
-    except ExceptionGroup as group:
-        if isinstance(problem := first_problem(group), HandrailError):
-            raise problem from group
-        raise
-    finally:
-        session.release()
+    accept, begun = command.action == "accept", False
+    while True:
+        try:
+            split = await held_split(app, session_id)
+            session, state = split
+            try:
+                take_over_split(split, app.workspace)
+                if not state.started:
+                    if command.action != "start":
+                        raise UsageProblem(
+                            f"This split was not started: `handrail splits start {session_id}`."
+                        )
+                    await app.chosen_model()
+                    start_plan(app, split)
+                elif command.action != "start":
+                    app.log.put(control_stream(session_id), to_json(command))
+                begun, command = True, START
+                apply_commands(split)
+                session.followers.append(saw)
+                watch(partial(report_of, app, split))
+                if state.paused is None and state.ended is None:
+                    await _run(app, split, word, accept=accept)
+                return report_of(app, split)
+            finally:
+                session.release()
+        except (ExceptionGroup, StorageUnreachable) as error:
+            problem = first_problem(error) if isinstance(error, ExceptionGroup) else error
+            if not isinstance(problem, HandrailError):
+                raise
+            if not begun or not isinstance(problem, StorageUnreachable):
+                raise problem from error
+            tell(f"{problem} The split goes on when it can be reached again.")
+            await _until_reachable(app.log)
+
+
+async def _until_reachable(log: Log) -> None:
+    """Return once the log's database can be reached, without holding up anything else meanwhile."""
+
+    def answers() -> bool:
+        try:
+            log.another().close()
+        except StorageUnreachable:
+            return False
+        return True
+
+    while True:
+        if await run_sync(answers):
+            return
+        await anyio.sleep(RETRY_SECONDS)
 
 
 async def tell_split(app: "App", session_id: str, command: SplitCommand) -> SplitReport:
@@ -115,7 +150,7 @@ async def _run(app: "App", split: SplitSession, word: Approve | None, *, accept:
         split,
         app.commits,
         lambda job, afford: _side(app, split.session, job, afford),
-        lambda found: _perform(app, found),
+        lambda found: _runner(app, found),
         price,
     )
     await conductor.run()
@@ -145,13 +180,56 @@ async def _side(app: "App", session: Session, job: Job, afford: FitToBudget) -> 
     return SideCall(session, model, role, price, afford, effort)
 
 
-def _perform(app: "App", conductor: Conductor) -> Perform:
+@asynccontextmanager
+async def _runner(app: "App", conductor: Conductor) -> AsyncIterator[JobRunner]:
+    """Runs jobs where the plan or the settings say."""
     limits = app.settings.limits
-    by_model = SubtaskModel(
-        conductor.side,
-        conductor.state.answers,
-        RequestLimits(limits.max_output_tokens, limits.answer_seconds, app.model_pool.secrets().hide),
-    )
+    requests = RequestLimits(limits.max_output_tokens, limits.answer_seconds, app.model_pool.secrets().hide)
+    async with local_jobs(_perform(app, conductor, requests), app.commits.notify) as here:
+        if not runs_on_workers(app, conductor.plan):
+            yield here
+            return
+        from handrail.engine.durable.queue import JobQueue
+        from handrail.engine.split.remote_work import split_jobs
+
+        await _check_prices(app, conductor)
+        queue = JobQueue(*queue_place(app))
+        async with split_jobs(conductor, here, queue, requests, app.commits.notify) as jobs:
+            yield jobs
+
+
+def runs_on_workers(app: "App", plan: SplitPlan) -> bool:
+    return (plan.run_on or app.settings.splits.run_on) == "workers"
+
+
+def queue_place(app: "App") -> tuple[str, str]:
+    """The URL of the queue's database, and the workspace's name in it; raises UsageProblem without one."""
+    from handrail.engine.durable.queue import check_installed
+
+    check_installed()
+    if not app.settings.database.url:
+        raise UsageProblem(
+            "Workers get their jobs from a PostgreSQL database, and none is set. Set it with `handrail config"
+            " set database.url postgresql://USER@HOST/DATABASE`, or run the subtasks here, without --workers."
+        )
+    return app.settings.database.url, app.settings.database.name_of(app.workspace.root)
+
+
+async def _check_prices(app: "App", conductor: Conductor) -> None:
+    """Raises UsageProblem where a limit in USD could not be kept: it is reserved here, by a known price."""
+    limits = conductor.plan.limits
+    if limits.usd is None and limits.subtask_usd is None:
+        return
+    for model in await app.model_pool.models(conductor.session):
+        if price(model, PROBE_USAGE) is None:
+            raise UsageProblem(
+                f"The price of {model.name} is not known, so a limit in USD cannot be kept on workers. Set"
+                " its price in the settings, or limit tokens with --max-tokens."
+            )
+
+
+def _perform(app: "App", conductor: Conductor, requests: RequestLimits) -> Perform:
+    by_model = SubtaskModel(conductor.side, conductor.state.answers, requests)
 
     async def perform(job: Job) -> JobResult:
         if job.subtask.needs == "files":

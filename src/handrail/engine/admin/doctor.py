@@ -2,6 +2,7 @@
 
 import platform
 import shutil
+import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,6 +23,7 @@ from handrail.tools.sandbox.sandbox import Protection, Sandbox
 
 LITTLE_SPACE = 500_000_000
 MEGABYTE = 1_000_000
+SLOW_MS = 20.0
 
 
 class Finding(NamedTuple):
@@ -43,7 +45,7 @@ async def diagnose(
         loaded = default_settings()
     log = None
     try:
-        log = open_log(workspace_folder(places, workspace))
+        log = open_log(workspace_folder(places, workspace), loaded.settings.database, workspace)
     except (ConfigProblem, StorageProblem) as problem:
         yield Finding("log", "fail", str(problem))
     pool = ModelPool(loaded, places, environ, model, try_again=True)
@@ -77,6 +79,8 @@ async def examine(
         yield Finding("fallback", "warn", f"{reference} cannot be used", problem)
     if log:
         yield _log(log)
+        if loaded.settings.database.url:
+            yield _database(log)
         yield _storage(log)
     yield _edits(workspace)
     if ripgrep := find_ripgrep():
@@ -168,8 +172,22 @@ def _log(log: Log) -> Finding:
     except StorageProblem as problem:
         problems, count = [str(problem)], 0
     if problems:
-        return Finding("log", "fail", problems[0], "restart Handrail: it keeps the file and repairs the log")
+        return Finding("log", "fail", problems[0])
     return Finding("log", "ok", f"{count} session{'s' * (count != 1)}, every event as it was written")
+
+
+def _database(log: Log) -> Finding:
+    try:
+        began = time.monotonic()
+        log.head("workspace")
+        answered = (time.monotonic() - began) * 1000
+        stored = log.database.stored_bytes()
+    except StorageProblem as problem:
+        return Finding("database", "fail", "it does not answer", str(problem))
+    text = f"{log.database.place}: {stored / MEGABYTE:.1f} MB, answers in {answered:.1f} ms"
+    slow = answered > SLOW_MS
+    advice = "every event waits for that: use a server that is nearer" if slow else ""
+    return Finding("database", "warn" if slow else "ok", text, advice)
 
 
 def _repairs(log: Log) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from handrail.protocol.subtask import Export, Subtask
-from handrail.protocol.values import Usage, Value
+from handrail.protocol.values import Effort, Role, Usage, Value
 
 
 class GivenFile(Value):
@@ -27,6 +27,13 @@ class GivenExport(Value):
     exports: tuple[Export, ...]
 
 
+class JobBudget(Value):
+    """What is reserved for a job; None: there is no such limit."""
+
+    tokens: int | None = None
+    usd: float | None = None
+
+
 class Job(Value):
     key: str
     """The same for the same work, also after a restart: its effects are counted once."""
@@ -37,6 +44,13 @@ class Job(Value):
     exports: tuple[GivenExport, ...]
     refused: str = ""
     """Why the last answer was not used."""
+    split_id: str = ""
+    """The split that it is a part of; with the key, it is the job's name everywhere."""
+    budget: JobBudget = JobBudget()
+
+    @property
+    def name(self) -> str:
+        return f"{self.split_id}/{self.key}"
 
 
 class NewFile(Value):
@@ -45,6 +59,26 @@ class NewFile(Value):
     path: str
     text: str | None
     """None: it is deleted."""
+
+
+class ModelExchange(Value):
+    """What a worker asked a model, and what came back, byte for byte; the split's log gets both."""
+
+    model: str
+    role: Role
+    request: bytes
+    raw: bytes
+    text: str
+    problem: str = ""
+    whole_file: bool = False
+    """The answer is the text of the one file, not JSON."""
+    prompt_bytes: int = 0
+    prompt_tokens: int = 0
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    effort: Effort | None = None
+    effort_sent: bool = False
 
 
 class JobResult(Value):
@@ -64,6 +98,9 @@ class JobResult(Value):
     usage: Usage = Usage()
     """What was spent in another log than the request's own."""
     cost_usd: float | None = 0.0
+    exchanges: tuple[ModelExchange, ...] = ()
+    """Of a job whose model was asked elsewhere; the last one has the answer, which nobody has read yet."""
+    worker: str = ""
 
 
 Perform = Callable[[Job], Awaitable[JobResult]]
@@ -80,3 +117,6 @@ class JobRunner(Protocol):
 
     def results(self) -> list[JobResult]:
         """Results that have come since the last call."""
+
+    def stalled(self) -> str:
+        """Why no job can run at present, and what to do; empty: nothing is in the way."""

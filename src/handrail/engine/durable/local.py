@@ -32,6 +32,9 @@ class LocalJobs:
         found, self._results = self._results, []
         return found
 
+    def stalled(self) -> str:
+        return ""
+
     async def _run(self, job: Job, scope: anyio.CancelScope) -> None:
         try:
             with scope:

@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 from msgspec import Struct
 
 from handrail.engine.host.wakeup import Wakeup
-from handrail.protocol.errors import HandrailError, LostHold
+from handrail.protocol.errors import HandrailError, LostHold, StorageUnreachable
 from handrail.protocol.events import Delta, Recorded
 from handrail.protocol.ids import session_stream
 from handrail.sessions.live_text import forget_offset, stored_since
@@ -81,8 +81,8 @@ class SessionHost:
             try:
                 if session.try_hold():
                     await self._run(session)
-            except* LostHold:
-                pass  # another process runs it now; this one follows
+            except* (LostHold, StorageUnreachable):
+                pass  # another process runs it now, and this one follows; or the database is asked again
             finally:
                 session.release()
             await anyio.sleep(HOLD_SECONDS)

@@ -16,6 +16,7 @@ from handrail.config.credentials import MODEL, Credentials, check_key, find_cred
 from handrail.config.layers import LoadedSettings
 from handrail.config.open_file import open_file
 from handrail.config.places import Places
+from handrail.config.settings import password_in
 from handrail.context.strategy import strategy_for
 from handrail.models.connect import connect, preload_http
 from handrail.models.model import Deadlines, Model, Request, UserTurn
@@ -195,10 +196,12 @@ class ModelPool:
         self.credentials.set(f"{MODEL}{connection}", check_key(key.strip(), "this key"))
 
     def secrets(self) -> Secrets:
-        """Values that are hidden: secrets of the environment and of `.env` files, and stored credentials."""
+        """Values that are hidden: secrets of the environment, `.env` files and settings, and credentials."""
         connections = all_connections(self._loaded.settings.connections)
         variables = (name for each in connections.values() for name in each.key_env)
         keys = dict(_env_file_secrets(self._workspace)) if self._workspace else {}
+        if is_distinctive_secret("", password := password_in(self._loaded.settings.database.url)):
+            keys["database.url"] = password
         with suppress(ConfigProblem):  # reported when one of them is needed; none can be told before
             for name, value in self.credentials.values().items():
                 keys[_secret_name(name)] = value

@@ -351,7 +351,8 @@ class SideCall(NamedTuple):
         """The same with the problem as an error; `key` names an answer that is not asked for twice."""
         request_id = new_id("r")
         try:
-            request, most_tokens, most_usd = self.afford(self.model, replace(request, effort=self.effort))
+            named = replace(request, effort=self.effort, key=f"{self.session.id}/{key}" if key else "")
+            request, most_tokens, most_usd = self.afford(self.model, named)
         except BudgetReached as reached:
             unsent = events.SideAnswered(request_id=request_id, problem=str(reached), cost_usd=0.0)
             return SideAttempt(unsent, reached)

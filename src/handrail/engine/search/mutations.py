@@ -5,20 +5,22 @@ They work on words and signs, so they are the same for every language; what does
 
 import keyword
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from handrail.engine.search.source import find_functions, indent_of
 
-COMMON, RARE = 2, 1
+COMMON, NAME, GUARD, PLACE = 1.0, 0.5, 0.35, 0.25
+"""How likely a slip is: one sign, number or word; another name; a missing condition; a line that is missing,
+too much, in another block, or run again."""
 
 
 class Mutation(NamedTuple):
     text: str
     """The line as it is then, with its end; only an end: without the line."""
-    likely: int = COMMON
-    """`COMMON` are slips of one sign, number or word; `RARE` ones need names from elsewhere."""
+    likely: float = COMMON
 
 
 class Piece(NamedTuple):
@@ -33,6 +35,9 @@ PIECE = re.compile(
     r"|(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z_$][\w$]*)"
     r"|(?P<sign>===|!==|\*\*=?|//=?|<=|>=|==|!=|\+=|-=|\*=|/=|%=|&&|\|\||->|=>|\S)"
 )
+TYPED = re.compile(r"\s*(?:(?:async )?def |(?!else\b|try\b)[\w.]+: )")
+TYPE = re.compile(r"(?:(?<=\w): |\) -> )((?:[\w.| ]|\[[^\]=]*\]+)+?)(?=\s*(?:=[^=]|,|\)|:|$))")
+"""What Python does not use when a line runs: the types of a definition's arguments, or of a variable."""
 SIGNS: Mapping[str, tuple[str, ...]] = {
     "<": ("<=", ">", ">="),
     "<=": ("<", ">=", ">"),
@@ -52,7 +57,6 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     "+=": ("-=", "="),
     "-=": ("+=", "="),
     "*=": ("/=",),
-    "=": ("+=", "-="),
     "&&": ("||",),
     "||": ("&&",),
 }
@@ -79,7 +83,6 @@ WORDS: Mapping[str, tuple[str, ...]] = {
         ("pop", "shift"),
         ("floor", "ceil"),
         ("add", "discard"),
-        ("while", "if"),
         ("update", "setdefault"),
     )
     for first, second in (pair, pair[::-1])
@@ -110,11 +113,13 @@ JAVASCRIPT = (
     "instanceof",
 )
 NO_NAMES = frozenset((*keyword.kwlist, *JAVASCRIPT))
+SELF = ("self", "this")
 OPEN, CLOSE = "([{", ")]}"
 COUNTED = ("<", "<=", ">", ">=", "+", "-", ":", "[", "return", "=")
 CONDITION = re.compile(r"(?P<head>\s*(?:if|elif|while)\b\s*\(?)(?P<rest>.*?)(?P<end>\)?\s*[:{])\s*$")
 INLINE_IF = re.compile(r"\bif (?P<condition>[^()\[\]]+?|.*\)) else\b")
 STATEMENT = re.compile(r"[\w.\[\]'\"]+ [-+*/|]?= (?!.*[({\[]$).+|[\w.\[\]]+\(.*\);?")
+SET = re.compile(r"(\s*[\w.]+(?:\[[^\]]*\])?) =(?= )")
 MAX_NAMES, MAX_STATEMENTS, STEP = 12, 8, 4
 
 
@@ -122,14 +127,27 @@ def mutations(path: str, text: str, number: int) -> list[Mutation]:
     """The edits of one line of a file, the common ones first, without the line itself."""
     lines = text.splitlines()
     old = lines[number - 1].rstrip()
-    around = [each for each in find_functions(path, text) if each.holds(number)]
-    inside = lines[around[-1].first - 1 : around[-1].last] if around else lines
+    functions = find_functions(path, text)
+    around = [each for each in functions if each.holds(number)]
+    inside = [lines[around[-1].first - 1], *lines[around[-1].body - 1 : around[-1].last]] if around else lines
+    owner = around[-1].owner if around else ""
+    of_class = [
+        each
+        for function in functions
+        if function.owner == owner
+        for each in lines[function.body - 1 : function.last]
+    ]
     pieces = _pieces(old)
-    found: dict[str, int] = {}
+    found: dict[str, float] = {}
     for likely, edited in (
         *((COMMON, each) for each in (*_replaced(old, pieces), *_conditions(old), *_calls(old, pieces))),
-        *((RARE, each) for each in (*_guards(old, inside), *_inserted(old, inside, lines, number))),
-        *((RARE, each) for each in (*_renamed(old, pieces, inside, lines), *_moved(old, lines, number), "")),
+        *((NAME, each) for each in _renamed(old, pieces, inside, of_class, lines)),
+        *((GUARD, each) for each in _guards(old, inside)),
+        *(
+            (PLACE, each)
+            for each in (*_inserted(old, inside, lines, number), *_moved(old, lines, number), "")
+        ),
+        *((PLACE, each) for each in (*_repeated(old), *_assigned(old, inside))),
     ):
         if edited.rstrip() != old:
             found.setdefault(f"{edited.rstrip()}\n", likely)
@@ -137,10 +155,11 @@ def mutations(path: str, text: str, number: int) -> list[Mutation]:
 
 
 def _pieces(line: str) -> list[Piece]:
+    types = [range(*found.span(1)) for found in TYPE.finditer(line)] if TYPED.match(line) else []
     return [
         Piece(found.lastgroup or "", found[0], found.start(), found.end())
         for found in PIECE.finditer(line)
-        if found.lastgroup != "comment"
+        if found.lastgroup != "comment" and not any(found.start() in each for each in types)
     ]
 
 
@@ -266,33 +285,50 @@ def _operand(pieces: Sequence[Piece], at: int, step: int) -> tuple[int, int] | N
 
 
 def _renamed(
-    line: str, pieces: Sequence[Piece], inside: Sequence[str], lines: Sequence[str]
+    line: str, pieces: Sequence[Piece], inside: Sequence[str], of_class: Sequence[str], lines: Sequence[str]
 ) -> Iterator[str]:
-    """Another name of the function, another attribute of the file."""
-    names = _names(inside, attributes=False)
-    attributes = _names(lines, attributes=True)
+    """Another name of the function, or another field: the class's own after `self`, else one of others."""
+    names = _names(inside)
+    fields, others = _fields(of_class, of_self=True), _fields(lines, of_self=False)
     for at, piece in enumerate(pieces):
         following = pieces[at + 1].text if at + 1 < len(pieces) else ""
         if piece.kind != "name" or piece.text in NO_NAMES or following == "(":
             continue
-        is_attribute = at > 0 and pieces[at - 1].text == "."
-        for other in attributes if is_attribute else names:
+        if at and pieces[at - 1].text == ".":
+            found = fields if at > 1 and pieces[at - 2].text in SELF else others
+        else:
+            found = names
+        for other in found:
             if other != piece.text:
                 yield f"{line[: piece.first]}{other}{line[piece.last :]}"
 
 
-def _names(lines: Sequence[str], *, attributes: bool) -> list[str]:
-    """Names that are no calls, the most used first."""
-    found: dict[str, int] = {}
+def _names(lines: Sequence[str]) -> list[str]:
+    """Names that are no calls and no fields, the most used first."""
+    return _most_used(piece.text for piece, before in _used(lines) if "." not in before)
+
+
+def _fields(lines: Sequence[str], *, of_self: bool) -> list[str]:
+    return _most_used(
+        piece.text
+        for piece, before in _used(lines)
+        if before.endswith(".") and (before[:-1] in SELF) == of_self
+    )
+
+
+def _most_used(names: Iterator[str]) -> list[str]:
+    return [name for name, _ in Counter(names).most_common(MAX_NAMES)]
+
+
+def _used(lines: Sequence[str]) -> Iterator[tuple[Piece, str]]:
+    """Names that are no calls, each with the dot before it and what stands before that."""
     for line in lines:
         pieces = _pieces(line)
         for at, piece in enumerate(pieces):
-            is_attribute = at > 0 and pieces[at - 1].text == "."
             following = pieces[at + 1].text if at + 1 < len(pieces) else ""
-            is_name = piece.kind == "name" and piece.text not in NO_NAMES and following != "("
-            if is_name and is_attribute == attributes:
-                found[piece.text] = found.get(piece.text, 0) + 1
-    return sorted(found, key=lambda name: -found[name])[:MAX_NAMES]
+            if piece.kind == "name" and piece.text not in NO_NAMES and following != "(":
+                is_field = at > 0 and pieces[at - 1].text == "."
+                yield piece, f"{pieces[at - 2].text if at > 1 else ''}." if is_field else ""
 
 
 def _guards(line: str, inside: Sequence[str]) -> Iterator[str]:
@@ -328,6 +364,24 @@ def _inserted(line: str, inside: Sequence[str], lines: Sequence[str], number: in
             yield f"{indent}{code}\n{line}"
         if indent_of(following) < len(indent) and not line.lstrip().startswith(("return", "raise")):
             yield f"{line}\n{indent}{code}"
+
+
+def _repeated(line: str) -> Iterator[str]:
+    """A condition that is looked at again or only once; a value that is added in place of set."""
+    for once, again in (("if", "while"), ("while", "if")):
+        if found := re.match(rf"(\s*){once}\b", line):
+            yield f"{found[1]}{again}{line[found.end() :]}"
+    if found := SET.match(line):
+        for sign in ("+=", "-="):
+            yield f"{found[1]} {sign}{line[found.end() :]}"
+
+
+def _assigned(line: str, inside: Sequence[str]) -> Iterator[str]:
+    """Another name's value in place of a sum or of a plain value."""
+    if found := re.fullmatch(r"(\s*(\w+)) [-+*/]?= [\w.]+;?", line):
+        for name in _names(inside):
+            if name != found[2]:
+                yield f"{found[1]} = {name}{';' * line.endswith(';')}"
 
 
 def _moved(line: str, lines: Sequence[str], number: int) -> Iterator[str]:

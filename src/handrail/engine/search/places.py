@@ -30,10 +30,15 @@ from handrail.workspace.test_files import is_test_file
 MAX_FILE, MAX_FILES = 60_000, 400
 MAX_STUB_FILE = 2 * SHOWN_WHOLE
 MAX_LINES, MAX_FUNCTIONS, MAX_TESTS, MAX_DRAFTS, MAX_REWRITES = 20, 6, 4, 6, 2
+LOADED_LATER = 5  # how many places later a line is tried that runs when its file is loaded, so for every test
 SUSPECT_WEIGHT = 0.3  # how much less a line counts than the one before it
 MISSING = re.compile(
     r"No module named '(?P<module>[\w.]+)'|Cannot find module '(?:\./|/)?(?P<path>[\w./-]+)'"
 )
+NOT_RAISED = re.compile(
+    r"DID NOT RAISE (?:<class ')?(?:\w+\.)*(\w+)|: (\w+) not raised|Missing expected exception \((\w+)\)"
+)
+"""What pytest, unittest and node say of an error that a test waited for in vain."""
 FILE_NAME = re.compile(r"(?<![\w@/.~-])[\w-][\w./-]*\.\w{1,8}(?![\w/])")
 
 
@@ -160,6 +165,15 @@ def look(
         if "=" not in files.sources[path].splitlines()[each.first - 1]
     }
     lines = [line for line in ranked if line not in in_stubs | heads]
+    inside = {
+        Line(path, number)
+        for path, found in functions.items()
+        for each in found
+        for number in range(each.first + 1, each.last + 1)
+    }
+    ranks = {line: rank + (0 if line in inside else LOADED_LATER) for rank, line in enumerate(lines)}
+    guards = _guards_of_missing_errors(files.sources, words)
+    lines.sort(key=lambda line: (line not in guards, ranks[line]))
     places = list(order)
     drafts = tuple(_drafts(files, places, mentions))
     if drafts:  # what is still to be written is wrong, not what was there
@@ -182,6 +196,18 @@ def look(
             for line in (lines[:MAX_LINES] if issues else ())
         },
     )
+
+
+def _guards_of_missing_errors(sources: Mapping[str, str], output: str) -> set[Line]:
+    """The lines before those that raise an error which a test waited for in vain."""
+    names = {name for found in NOT_RAISED.findall(output) for name in found if name}
+    raised = re.compile(rf"\s*(?:raise|throw new) (?:{'|'.join(map(re.escape, names))})\b")
+    return {
+        Line(path, number)
+        for path, text in (sources.items() if names else ())
+        for number, line in enumerate(text.splitlines())
+        if raised.match(line)
+    }
 
 
 def _is_new(files: Files, path: str, function: Function) -> bool:

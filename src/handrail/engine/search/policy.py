@@ -11,10 +11,11 @@ What is still to be written is *drafted*: several times from the stub, so that n
 Then functions of one draft are tried in another.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from handrail.engine.search.mutations import COMMON, RARE, Mutation
+from handrail.engine.search.mutations import COMMON, Mutation
 
 Kind = Literal["file", "function", "line", "insertion", "weighing", "graft", "mutation"]
 Result = Literal["passed", "better", "failed", "unusable", "unchanged", "repeated", "weighed"]
@@ -129,8 +130,8 @@ class Situation(NamedTuple):
 
 ROUNDS = ((3, 0.08, 8), (7, 0.02, 14), (12, 0.003, 24))
 """Lines that are weighed, how likely a branch must be at least, and how many branches are tried."""
-COMMON_MUTATIONS, RARE_MUTATIONS, RARE_LINES = 80, (60, 60, 96), 8
-"""How many edits are tried before lines are weighed, and after the branches of each round."""
+FIRST_MUTATIONS, MUTATIONS = 50, (110, 190, 320)
+"""How many edits are tried before lines are weighed, and in all after the branches of each round."""
 RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
 PLACE_WEIGHT = 0.03  # how much less an edit of a line counts than the one before it
 RIVALS = 20
@@ -172,8 +173,10 @@ def _questions(now: Situation) -> Iterator[Question]:
         yield Question("graft", graft.path, graft.name, graft.draft, base=now.base)
     yield from _begun(now, functions)
     yield from _drafted(functions, DRAFTED_FUNCTION)
-    common = (each for line in now.lines for each in _edits(now, line, COMMON))
-    yield from _mutated(now, common, COMMON_MUTATIONS)
+    likely = COMMON if now.drafts else 0.0  # what the model just wrote has no missing lines and other names
+    edits = (each for line in now.lines for each in _edits(now, line, likely))
+    yield from _mutated(now, edits, FIRST_MUTATIONS // 2 if now.drafts else FIRST_MUTATIONS)
+    yield from _drafted(functions[:1], WARMER)
     yield from _weighed(now) if now.weighs else _warmed(now)
     yield from _begun(now, now.rewrites)
     for temperature in (*WARMER, *ONCE_MORE):
@@ -233,8 +236,9 @@ def _weighed(now: Situation) -> Iterator[Question]:
         for branch in starts[:INSERTIONS]:
             line = branch.line
             yield Question("insertion", line.path, line=line.number, prefix=branch.prefix, base=now.base)
-        rare = (each for line in now.lines[: max(most, RARE_LINES)] for each in _edits(now, line, RARE))
-        yield from _mutated(now, rare, RARE_MUTATIONS[number])
+        yield from _mutated(
+            now, (each for line in now.lines for each in _edits(now, line)), MUTATIONS[number]
+        )
         if number < len(ROUNDS) - 1:  # some corrections take more than one line
             yield from _drafted(now.rewrites[number : number + 1], (0.0,))
             if not now.rewrites:
@@ -257,23 +261,23 @@ def rivals(now: Situation, passed: Question) -> list[Question]:
     """What could pass as well: the function written anew, untried edits of the line, then of other lines."""
     line = Line(passed.path, passed.line)
     again = [each for each in now.rewrites if each.path == passed.path] if not passed.fresh else []
-    here = _mutated(now, _edits(now, line, RARE), RIVALS) if line in now.lines else iter(())
+    here = _mutated(now, _edits(now, line), RIVALS) if line in now.lines else iter(())
     others = (each for other in now.lines if other != line for each in _edits(now, other, COMMON))
     found = [*_drafted(again[:1], (0.0,)), *here, *_mutated(now, others, RIVALS)]
     return [each for each in found if each.key not in now.asked]
 
 
-def _edits(now: Situation, line: Line, likely: int) -> Iterator[_Edit]:
-    """The edits of a line with how likely each is: by the model, where the line was weighed."""
+def _edits(now: Situation, line: Line, likely: float = 0.0) -> Iterator[_Edit]:
+    """The edits of a line with how likely each is: by the model too, where the line was weighed."""
     rank = now.lines.index(line)
     weighed = now.branches.get(line, ())
     edits = [each for each in now.mutations.get(line, ()) if each.likely >= likely]
-    for place, edit in enumerate(edits):
-        yield _Edit(
-            line,
-            edit.text,
-            chance(weighed, edit.text) / (1 + RANK_WEIGHT * rank) / (1 + PLACE_WEIGHT * place),
-        )
+    places = Counter[float]()
+    for edit in edits:
+        score = edit.likely * chance(weighed, edit.text)
+        score /= (1 + RANK_WEIGHT * rank) * (1 + PLACE_WEIGHT * places[edit.likely])
+        places[edit.likely] += 1
+        yield _Edit(line, edit.text, score)
 
 
 def _mutated(now: Situation, edits: Iterator[_Edit], most: int) -> Iterator[Question]:
@@ -305,8 +309,7 @@ def _warmed(now: Situation) -> Iterator[Question]:
     yield from _whole(now, now.functions[:2], (0.0,))
     yield from _whole(now, now.functions[:1], WARMER[1:2])
     lines = now.lines[:LINES_WITHOUT_WEIGHING]
-    rare = (each for line in lines for each in _edits(now, line, RARE))
-    yield from _mutated(now, rare, RARE_MUTATIONS[0])
+    yield from _mutated(now, (each for line in lines for each in _edits(now, line)), MUTATIONS[0])
     for temperature in (0.0, *WARMER[1:3]):
         for each in lines:
             yield Question("line", each.path, line=each.number, temperature=temperature, base=now.base)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from handrail.engine.search.excerpt import excerpt
 from handrail.engine.search.policy import Question
 from handrail.engine.search.source import Function, find_functions, language
 from handrail.models.model import Request, UserTurn
@@ -21,12 +22,13 @@ PLACE = re.compile(r"(?P<path>[\w./-]+\.\w+)(?:\", line |:)(?P<line>\d+)")
 MAX_LINES, MAX_FAILURE = 14, 900
 LINES_BEFORE, LINES_AFTER = 8, 1
 """Lines shown around a failing line; the test's name stands before it."""
-MAX_WORDS, MAX_NAMED, MAX_TESTS, SHOWN_WHOLE = 3_000, 3_000, 2_400, 2_400
+MAX_WORDS, MAX_NAMED, MAX_TESTS, SHOWN_WHOLE, EXCERPT = 3_000, 3_000, 2_400, 2_400, 1_800
 """Characters: a small model reads about sixty tokens a second."""
 AROUND = 12
 """Lines before and after one that is in no function."""
 MAX_TRIED = 4
-LINE_TOKENS, INSERTION_TOKENS, FUNCTION_TOKENS, FILE_TOKENS = 64, 64, 800, 2_000
+LINE_TOKENS, INSERTION_TOKENS, FUNCTION_TOKENS, MOST_FUNCTION_TOKENS, FILE_TOKENS = 64, 64, 400, 800, 2_000
+"""A warm answer may never end: 400 tokens take 20 seconds, and are more than most functions need."""
 
 
 class Material(NamedTuple):
@@ -94,13 +96,14 @@ def write_request(question: Question, text: str, material: Material, tried: Sequ
     """The request for an answer; it continues a code block that holds what stays as it is."""
     part = part_of(question, text)
     asked = "\n\n".join(_parts(question, part, text, material, tried))
+    lines = text.splitlines()
+    size = sum(map(len, lines[part.first - 1 : part.last]))
     most = {
         "line": LINE_TOKENS,
         "insertion": INSERTION_TOKENS,
-        "function": FUNCTION_TOKENS,
+        "function": min(MOST_FUNCTION_TOKENS, max(FUNCTION_TOKENS, size // 2)),
         "file": FILE_TOKENS,
     }
-    lines = text.splitlines()
     stop: tuple[str, ...] = (FENCE,)
     if question.kind == "line":
         stop = ("\n", FENCE)
@@ -166,10 +169,12 @@ def _parts(
         yield f"The command `{material.command}` passes, and still has to."
     if material.first:
         yield f"These passed before your last change, and must pass again: {', '.join(material.first[:5])}."
-    lines = text.splitlines(keepends=True)
     if text.strip():
         whole = len(text) <= SHOWN_WHOLE or not part.last
-        shown = text if whole else "".join(lines[part.first - 1 : part.last])
+        words = "\n".join([material.task, failure])
+        shown = (
+            text if whole else excerpt(question.path, text, part.first, part.last, words=words, room=EXCERPT)
+        )
         yield _block(question.path, shown[: 2 * SHOWN_WHOLE])
     aim = "Make it pass" if failure else "Do what was asked"
     if tried and question.temperature and not question.fresh:

@@ -1,8 +1,10 @@
 """Whether the tests decide between a change that passes and others that pass too."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from handrail.engine.search.mutations import COMMON, mutations
 from handrail.engine.search.policy import Line, Question, Situation, chance
 from handrail.engine.search.source import find_functions
 from handrail.protocol.events import CandidateTried
@@ -12,7 +14,8 @@ from handrail.verification.candidates import Candidates
 MUCH = 4.0
 """How many times likelier, by the model, one of two changes must be to be chosen."""
 MOST_COMPARED = 4
-
+EDGE_SECONDS, MOST_EDGES = 10.0, 40
+"""For slips in the lines that were changed."""
 
 WRITTEN_FREELY, WRITTEN_WARM = 0.5, 0.1
 """How likely an answer is that was not weighed: one at temperature 0, and any other."""
@@ -31,8 +34,8 @@ class Passing(NamedTuple):
 class Choice(NamedTuple):
     best: Passing
     doubt: str = ""
-    """Two changes that pass, and an input for which they differ; empty where one of them is clearly likelier
-    or none differs."""
+    """Two changes that pass, and an input for which they differ. Empty where none differs, or where the other
+    is no slip in the first and clearly less likely."""
 
 
 def likelihood(now: Situation, question: Question, tried: CandidateTried) -> float:
@@ -46,20 +49,57 @@ def likelihood(now: Situation, question: Question, tried: CandidateTried) -> flo
     return WRITTEN_WARM if tried.temperature else WRITTEN_FREELY
 
 
-async def choose(candidates: Candidates, files: Mapping[str, str], passing: Sequence[Passing]) -> Choice:
+async def choose(
+    candidates: Candidates, files: Mapping[str, str], passing: Sequence[Passing], start: Mapping[str, str]
+) -> Choice:
     """The likeliest of the changes, each on top of these files; the first of those that are as likely."""
     best = max(passing, key=lambda each: each.chance)
     if best.chance < MUCH * passing[0].chance:
         best = passing[0]
+    if not candidates.shows_behaviour:
+        return Choice(best)
+    changed = _changed_lines(best, start.get(best.path, ""))
     others = [each for each in passing if each is not best and each.chance * MUCH > best.chance]
+    others = sorted(others, key=lambda each: -each.chance)[:MOST_COMPARED]
+    others += await _edges(candidates, files, best, changed)
     if not others:
         return Choice(best)
-    functions = [(best.path, each.full_name) for each in find_functions(best.path, best.text)]
+    # Those that were changed come first: others may take all of the time.
+    ordered = sorted(find_functions(best.path, best.text), key=lambda each: not any(map(each.holds, changed)))
+    functions = [(best.path, each.full_name) for each in ordered]
     known = await candidates.behaviour({**files, best.path: best.text}, functions)
-    for other in sorted(others, key=lambda each: -each.chance)[:MOST_COMPARED]:
+    for other in others:
         there = await candidates.behaviour({**files, other.path: other.text}, functions)
         if found := first_difference(known, there):
             return Choice(
                 best, f"`{best.change}` and `{other.change}` both pass the tests, but {found.words}"
             )
     return Choice(best)
+
+
+def _changed_lines(best: Passing, start: str) -> list[int]:
+    before = set(start.splitlines())
+    lines = enumerate(best.text.splitlines(), 1)
+    return [number for number, line in lines if line.strip() and line.rstrip() not in before]
+
+
+async def _edges(
+    candidates: Candidates, files: Mapping[str, str], best: Passing, changed: Sequence[int]
+) -> list[Passing]:
+    """The change with a slip in its lines that the tests do not notice, such as `<` for `<=`."""
+    lines = best.text.splitlines(keepends=True)
+    slips = [
+        (number, edit.text)
+        for number in changed
+        for edit in mutations(best.path, best.text, number)
+        if edit.likely >= COMMON
+    ]
+    found: list[Passing] = []
+    end = time.monotonic() + EDGE_SECONDS
+    for number, line in slips[:MOST_EDGES]:
+        if time.monotonic() > end or len(found) >= MOST_COMPARED:
+            break
+        text = "".join([*lines[: number - 1], line, *lines[number:]])
+        if (await candidates.test({**files, best.path: text})).passed:
+            found.append(Passing(best.path, text, line.strip(), best.chance))
+    return found

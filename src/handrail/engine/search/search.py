@@ -201,7 +201,7 @@ class Search:
         return found
 
     async def _chosen(self, tested: Tested, passing: Sequence[Passing]) -> Found:
-        choice = await choose(self._candidates, self._best_files, passing)
+        choice = await choose(self._candidates, self._best_files, passing, self._files.start)
         self._best_files[choice.best.path] = choice.best.text
         return self._found(tested, passed=True)._replace(doubt=choice.doubt)
 

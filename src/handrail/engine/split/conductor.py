@@ -8,44 +8,50 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
 import anyio
 from msgspec import DecodeError
 from msgspec.json import Decoder
 
-from handrail.engine.durable.jobs import GivenExport, GivenFile, Job, JobResult, JobRunner, Perform
-from handrail.engine.durable.local import local_jobs
+from handrail.engine.durable.jobs import GivenExport, GivenFile, Job, JobResult, JobRunner
 from handrail.engine.host.takeover import take_over
 from handrail.engine.host.wakeup import Wakeup
 from handrail.engine.limits import AffordedRequest, Budget, BudgetShare, fit_to_budget
 from handrail.engine.requests.model_requests import FitToBudget, SideCall
 from handrail.engine.split.graph import before, needs_of, ordered, with_dependents
 from handrail.engine.split.merging import merge_results
+from handrail.engine.split.subtask_work import read_exchange
 from handrail.models.model import Model, Request
 from handrail.protocol.errors import BudgetReached, UsageProblem
 from handrail.protocol.events import (
     ConflictSettled,
     Event,
     SideAnswered,
+    SideAsked,
     SplitEnded,
     SplitPaused,
     SplitResumed,
+    SplitStalled,
     SubtaskDone,
     SubtaskFailed,
     SubtasksCancelled,
     SubtasksReset,
     SubtaskStarted,
 )
+from handrail.protocol.ids import new_id
 from handrail.protocol.subtask import SplitCommand, SplitPlan, Subtask, SubtaskFile
 from handrail.protocol.values import Usage
 from handrail.sessions.session import Session
-from handrail.sessions.split_state import SplitState, split_state, subtask_key
+from handrail.sessions.split_state import OpenAnswer, SplitState, split_state, subtask_key
 from handrail.workspace.files import Workspace, decode, encode
 
 COMMAND = Decoder(SplitCommand)
 BUSY_PATIENCE = 600.0
 """Seconds that a subtask waits for a busy provider, all waits together."""
+LEAST_WAIT = 0.5
+"""Seconds, also where it says that it may be asked at once: else it would be asked without an end."""
 Cost = Callable[[Model, Usage], float | None]
 
 
@@ -85,6 +91,13 @@ class Reached(NamedTuple):
     """Nothing else was open: it is not allowed later either."""
 
 
+class Reserved(NamedTuple):
+    """What a job that a worker has may still cost."""
+
+    most_tokens: int
+    most_usd: float
+
+
 class Ledger(NamedTuple):
     """Budgets of the whole request and of each subtask, with what open requests may still cost."""
 
@@ -92,6 +105,12 @@ class Ledger(NamedTuple):
     cost: Cost
     reached: list["Reached"]
     """Set once the whole budget does not allow a request."""
+    reserved: dict[str, Reserved]
+    """{key of a job: what it may cost}"""
+
+    @property
+    def opened(self) -> list[OpenAnswer | Reserved]:
+        return [*self.state.requests.values(), *self.reserved.values()]
 
     def afford(self, job: Job) -> FitToBudget:
         def afforded(model: Model, request: Request) -> AffordedRequest:
@@ -104,7 +123,7 @@ class Ledger(NamedTuple):
                 return self.cost(model, usage)
 
             fitted = fit_to_budget(request, [share], price)
-            opened = state.requests.values()
+            opened = self.opened
             tokens = state.tokens + sum(each.most_tokens for each in opened)
             usd = state.usd + sum(each.most_usd for each in opened)
             whole = BudgetShare("the whole split", Budget(limits.tokens, limits.usd), tokens, usd)
@@ -134,20 +153,22 @@ class Conductor:
         split: SplitSession,
         wakeup: Wakeup,
         side: Callable[[Job, FitToBudget], Awaitable[SideCall]],
-        perform: Callable[["Conductor"], Perform],
+        runner: "Callable[[Conductor], AbstractAsyncContextManager[JobRunner]]",
         cost: Cost,
     ) -> None:
         self.session, self.state = split
         self.plan = plan_of(self.state)
         self._wakeup = wakeup
         self._open_side = side
-        self._perform = perform(self)
+        self._runner = runner
         self._order = ordered(self.plan)
+        self._rank = {name: number for number, name in enumerate(self._order)}
         self._needs = needs_of(self.plan)
         self._by_id = {each.id: each for each in self.plan.subtasks}
         self._running: dict[str, str] = {}
         """{subtask: key of its job}"""
-        self._ledger = Ledger(self.state, cost, [])
+        self.reserved: dict[str, Reserved] = {}
+        self._ledger = Ledger(self.state, cost, [], self.reserved)
         self._width = self.plan.limits.parallel
         self._not_before = 0.0
         self._waited = Counter[str]()
@@ -158,20 +179,24 @@ class Conductor:
     def usd_left(self, job: Job) -> float | None:
         """What a subtask with requests of its own may cost at most; None: no limit."""
         limits, state = self.plan.limits, self.state
-        opened = sum(each.most_usd for each in state.requests.values())
+        opened = sum(each.most_usd for each in self._ledger.opened)
         own = state.subtasks[job.subtask.id].usd
         left = [limits.usd - state.usd - opened] if limits.usd is not None else []
         left += [limits.subtask_usd - own] if limits.subtask_usd is not None else []
         return max(0.0, min(left)) if left else None
 
     async def run(self) -> None:
-        async with local_jobs(self._perform, self._wakeup.notify) as jobs:
+        async with self._runner(self) as jobs:
             while True:
                 seen = self._wakeup.version
                 await self._take_commands(jobs)
                 self._take_results(jobs)
+                if (why := jobs.stalled()) != self.state.stalled:
+                    self.session.append(SplitStalled(why))
                 if self._goes_on:
                     await self._start(jobs)
+                elif why:  # what is open is fetched when the split goes on
+                    break
                 if not self._running and not (self._goes_on and self._ready()):
                     if self._wakeup.version == seen:
                         break
@@ -179,6 +204,9 @@ class Conductor:
                 wait = self._not_before - time.monotonic() if self._ready() and self._goes_on else 0.0
                 with anyio.move_on_after(wait if wait > 0 else None):
                     await self._wakeup.wait(seen)
+            if self.state.ended:
+                for key in self._running.values():
+                    await jobs.cancel(key)
         if self._goes_on and (failed := self.state.of("failed")):
             first = self.state.subtasks[failed[0]].detail
             detail = f"{len(failed)} failed: {', '.join(failed[:10])}. The first: {first}"
@@ -191,14 +219,16 @@ class Conductor:
     # What can start
 
     def _ready(self) -> list[str]:
+        """What can start now; first what a killed process had begun: workers may have it, and it may cost."""
         done = {name for name, one in self.state.subtasks.items() if one.status == "done"}
-        return [
+        found = [
             name
             for name in self._order
             if self.state.subtasks[name].status in ("waiting", "running")
             and name not in self._running
             and done.issuperset(self._needs[name])
         ]
+        return sorted(found, key=lambda name: self.state.subtasks[name].status != "running")
 
     async def _start(self, jobs: JobRunner) -> None:
         if self._ledger.reached:
@@ -224,12 +254,18 @@ class Conductor:
     def _job(self, subtask: Subtask) -> tuple[Job, list[bytes]]:
         """The job as it is after the results that it depends on, and the contents that are new."""
         found = self.state.subtasks[subtask.id]
-        above = before(self._needs, subtask.id)
-        results = [done for name in self._order if name in above and (done := self.state.subtasks[name].done)]
-        blob = self.session.log.blob
-        base = {path: blob(sha256) for path, sha256 in self.state.base.items() if _is_given(subtask, path)}
+        above = sorted(before(self._needs, subtask.id), key=self._rank.__getitem__)
+        results = [done for name in above if (done := self.state.subtasks[name].done)]
+        blob, known_files = self.session.log.blob, self.state.base
+        touched = dict.fromkeys(file.path for done in results for file in done.files)
+        named = (*subtask.files, *subtask.writes) if subtask.needs == "files" else tuple(known_files)
+        base = {
+            path: blob(known_files[path])
+            for path in named
+            if path in known_files and _is_given(subtask, path)
+        }
         merged = merge_results(
-            {path: blob(sha256) for path, sha256 in self.state.base.items() if _is_touched(path, results)},
+            {path: blob(known_files[path]) for path in touched if path in known_files},
             results,
             blob,
             self.state.settled,
@@ -240,8 +276,11 @@ class Conductor:
             GivenFile(path, decode(data).text if data is not None else None, _sha256(data))
             for path, data in contents.items()
         )
-        known = set(self.state.base.values())
-        new = [data for data in contents.values() if data is not None and _sha256(data) not in known]
+        new = [
+            data
+            for path, data in contents.items()
+            if data is not None and known_files.get(path) != _sha256(data)
+        ]
         exports = tuple(
             GivenExport(done.subtask_id, done.summary, done.exports)
             for done in results
@@ -259,35 +298,38 @@ class Conductor:
                 del self._running[name]
                 if self.state.subtasks[name].status == "running":
                     self._record(name, result)
+                    continue
+            asked, blobs = self._asked_elsewhere(result)
+            if asked:  # it came too late, and cost something all the same
+                self.session.append(*asked, blobs=blobs)
 
     def _record(self, name: str, result: JobResult) -> None:
         found, limits = self.state.subtasks[name], self.plan.limits
-        if result.over_budget and self._ledger.reached:
+        job, given = self._job(self._by_id[name])
+        asked, blobs = self._asked_elsewhere(result)
+        if result.exchanges or result.worker:
+            result = read_exchange(job, result)
+        busy = result.retry_in is not None and self._waits(name, result.retry_in)
+        if busy or (result.over_budget and self._ledger.reached):
+            if asked:
+                self.session.append(*asked, blobs=blobs)
             return
-        if result.retry_in is not None:
-            self._waited[name] += 1
-            waited = self._waited[name] * result.retry_in
-            if waited <= BUSY_PATIENCE:
-                # The provider's limit counts for all: they wait together, and then fewer run at once.
-                self._not_before = time.monotonic() + result.retry_in
-                self._width = max(1, self._width // 2)
-                return
         if result.problem:
-            last = not result.again or found.attempt >= limits.tries
             failed = SubtaskFailed(
                 name,
                 found.attempt,
                 result.problem,
-                last=last,
+                last=not result.again or found.attempt >= limits.tries,
                 usage=result.usage,
                 cost_usd=result.cost_usd,
+                worker=result.worker,
             )
-            self.session.append(failed)
+            self.session.append(*asked, failed, blobs=blobs)
             return
         self._width = min(limits.parallel, self._width + 1)
-        job, given = self._job(self._by_id[name])
         bases = {file.path: file.sha256 for file in job.files}
-        files, blobs, only_blanks = [], list(given), True
+        files, only_blanks = [], True
+        blobs += given
         for file in result.files:
             old = self.session.log.blob(bases[file.path]) if bases.get(file.path) else None
             data = encode(file.text, bom=bool(old and decode(old).bom)) if file.text is not None else None
@@ -303,8 +345,57 @@ class Conductor:
             result.seconds,
             result.usage,
             result.cost_usd,
+            result.worker,
         )
-        self.session.append(done, blobs=blobs)
+        self.session.append(*asked, done, blobs=blobs)
+
+    def _waits(self, name: str, seconds: float) -> bool:
+        """Whether it is tried again once its provider is less busy."""
+        seconds = max(LEAST_WAIT, seconds)
+        self._waited[name] += 1
+        if self._waited[name] * seconds > BUSY_PATIENCE:
+            return False
+        # The provider's limit counts for all: they wait together, and then fewer run at once.
+        self._not_before = time.monotonic() + seconds
+        self._width = max(1, self._width // 2)
+        return True
+
+    def _asked_elsewhere(self, result: JobResult) -> tuple[list[Event], list[bytes]]:
+        """What a worker asked and was answered, as the events and bytes of requests that are made here."""
+        events: list[Event] = []
+        blobs: list[bytes] = []
+        for each in result.exchanges:
+            sent = self.session.log.requests.chain((each.request,)) if each.request else None
+            asked = SideAsked(
+                request_id=new_id("r"),
+                purpose="subtask",
+                model=each.model,
+                role=each.role,
+                prompt_bytes=each.prompt_bytes,
+                prompt_tokens_estimate=each.prompt_tokens,
+                effort=each.effort,
+                effort_sent=each.effort_sent,
+                body=sent.head if sent else "",
+                key=result.key,
+            )
+            answered = SideAnswered(
+                request_id=asked.request_id,
+                text=each.text,
+                problem=each.problem,
+                usage=each.usage,
+                cost_usd=each.cost_usd,
+                seconds=each.seconds,
+                raw=_sha256(each.raw or None),
+            )
+            events += [asked, answered]
+            blobs += [*(sent.blobs if sent else ()), *filter(None, (each.raw,))]
+        return events, blobs
+
+    def record_unknown_cost(self, key: str) -> None:
+        """Say that a worker had begun a job when it was cancelled."""
+        asked = SideAsked(request_id=new_id("r"), purpose="subtask", model="", key=key)
+        why = "It was cancelled while a worker had it."
+        self.session.append(asked, SideAnswered(request_id=asked.request_id, problem=why, cost_usd=None))
 
     # What the user wants
 
@@ -368,10 +459,6 @@ def apply_commands(split: SplitSession) -> None:
         except DecodeError:
             continue
         session.append(*command_events(state, command), take=[item.id])
-
-
-def _is_touched(path: str, results: list[SubtaskDone]) -> bool:
-    return any(file.path == path for done in results for file in done.files)
 
 
 def _is_given(subtask: Subtask, path: str) -> bool:

@@ -15,6 +15,7 @@ from handrail.protocol.events import ConflictsFound, SplitEnded, SplitPaused, Sp
 from handrail.protocol.subtask import SplitEnd
 from handrail.protocol.values import ChecklistItem
 from handrail.sessions.split_state import SplitState
+from handrail.tools.reports.issue import CheckResult
 from handrail.verification.documents.checklist import complete_item
 from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile, Quiet
 from handrail.verification.verdict import broken_by_change
@@ -40,7 +41,8 @@ async def finish(
     merged = await run_sync(_merged, state, now, session.log.blob)
     if merged.conflicts:
         where = Counter(each.path for each in merged.conflicts)
-        detail = f"{len(merged.conflicts)} overlaps in {_named(list(where))}. Nothing was applied."
+        found = "1 conflict" if len(merged.conflicts) == 1 else f"{len(merged.conflicts)} conflicts"
+        detail = f"{found} in {_named(list(where))}. Nothing was applied."
         session.append(ConflictsFound(merged.conflicts), SplitPaused(why="conflicts", detail=detail))
         return
     files = await run_sync(_proposed, now, merged.files, state)
@@ -138,7 +140,7 @@ async def _verified(checks: WorkspaceChecks, files: Sequence[ProposedFile]) -> S
         verdict = await proposal.verify(files, before.checks, Quiet())
     except NoCopy as problem:
         return SplitVerified("unverified", detail=f"{str(problem).capitalize()}.")
-    ran = tuple(f"{check.name}: {check.status}" for check in verdict.checks)
+    ran = tuple(_told(check) for check in verdict.checks)
     if verdict.status == "passed":
         return SplitVerified("passed", ran)
     broken = [check for check in verdict.checks if broken_by_change(check)]
@@ -148,6 +150,11 @@ async def _verified(checks: WorkspaceChecks, files: Sequence[ProposedFile]) -> S
     named = "; ".join(" ".join(each.split()) for each in reasons[:MAX_NAMED])
     said = "The checks fail with it" if verdict.status == "failed" else "No check could verify it"
     return SplitVerified(verdict.status, ran, f"{said}{f': {named}' if named else ''}.")
+
+
+def _told(check: CheckResult) -> str:
+    old = check.status == "failed" and not broken_by_change(check)
+    return f"{check.name}: {check.status}{', as before' if old else ''}"
 
 
 def _document(state: SplitState, files: Iterable[ProposedFile]) -> Document:

@@ -13,7 +13,7 @@ from handrail.changes.forms.text_checks import check_new_text
 from handrail.changes.proposal import with_layout_of
 from handrail.context.strategy import strategy_for
 from handrail.context.token_budget import text_tokens
-from handrail.engine.durable.jobs import GivenFile, Job, JobResult, NewFile
+from handrail.engine.durable.jobs import GivenFile, Job, JobResult, ModelExchange, NewFile
 from handrail.engine.requests.model_requests import SideCall
 from handrail.engine.split.graph import is_inside
 from handrail.models.model import Deadlines, Model, Request, UserTurn
@@ -251,18 +251,42 @@ class SubtaskModel:
         if known is None:
             attempt = await side.attempt(request, "subtask", key=job.key)
             if problem := attempt.problem:
-                return _problem(job, problem)
+                return problem_result(job, problem)
             if attempt.answered.problem:
                 return JobResult(job.key, problem=attempt.answered.problem, again=True)
             known = attempt.answered
-        try:
-            result = read_proposals(job, known.text, whole_file=whole_file)
-        except AnswerRefused as refused:
-            return JobResult(job.key, problem=f"The answer was not used: {refused}", again=True)
-        return replace(result, seconds=round(time.monotonic() - began, 3))
+        result = read_result(job, known.text, whole_file=whole_file)
+        return result if result.problem else replace(result, seconds=round(time.monotonic() - began, 3))
 
 
-def _problem(job: Job, problem: ModelProblem | BudgetReached) -> JobResult:
+def read_result(job: Job, text: str, *, whole_file: bool) -> JobResult:
+    """The proposals in an answer, or why it is not used."""
+    try:
+        return read_proposals(job, text, whole_file=whole_file)
+    except AnswerRefused as refused:
+        return JobResult(job.key, problem=f"The answer was not used: {refused}", again=True)
+
+
+def read_exchange(job: Job, result: JobResult) -> JobResult:
+    """The result of a job whose model a worker has asked; what a worker says is checked like any answer."""
+    result = JobResult(
+        job.key,
+        problem=result.problem,
+        again=result.again,
+        retry_in=result.retry_in if result.problem else None,
+        seconds=result.seconds,
+        exchanges=result.exchanges,
+        worker=result.worker,
+    )
+    if result.problem or not result.exchanges:
+        return result if result.problem else replace(result, problem="There is no answer in it.", again=True)
+    last: ModelExchange = result.exchanges[-1]
+    read = read_result(job, last.text, whole_file=last.whole_file)
+    return replace(read, exchanges=result.exchanges, seconds=result.seconds, worker=result.worker)
+
+
+def problem_result(job: Job, problem: ModelProblem | BudgetReached) -> JobResult:
+    """What a request that failed means for its subtask."""
     match problem:
         case BudgetReached():
             return JobResult(job.key, problem=str(problem), over_budget=True)

@@ -20,6 +20,7 @@ SIDE_REQUESTS: dict[Purpose, tuple[str, str]] = {
     "route": ("deciding", "which route to take"),
     "search": ("trying", "one more answer"),
     "subtask": ("splitting", "a subtask"),
+    "relations": ("reading", "a paragraph for its relations"),
 }
 
 
@@ -56,7 +57,8 @@ class Activity(Struct):
             case events.SideAsked():
                 word, what = SIDE_REQUESTS[event.purpose]
                 self.set(word, f"{what}, by {event.model}", at)
-            case events.SideAnswered():
+            case events.SideAnswered() | events.Answered() | events.ToolFinished():
+                # Subtasks, proposals and undo work outside a turn.
                 self.set("working" if self.running else "", "", at)
             case events.RequestFailed() if event.retry_in is not None:
                 self.set("waiting", f"to try again in {event.retry_in:.0f} s", at)
@@ -68,8 +70,6 @@ class Activity(Struct):
                 self.set(event.tool, event.summary, at)
             case events.ApprovalAsked() | events.QuestionAsked():
                 self.set("waiting", "for you", at)
-            case events.Answered() | events.ToolFinished() if self.running:
-                self.set("working", "", at)
             case events.BackgroundStarted():
                 self.background[event.background_id] = event.command
             case events.BackgroundEnded():

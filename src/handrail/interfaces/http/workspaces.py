@@ -125,6 +125,11 @@ class OpenWorkspace:
                 await run_split(app, session_id, command)
         except HandrailError as problem:
             self.split_problems[session_id] = str(problem)
+        except Exception as bug:  # other work of the server goes on
+            logging.getLogger("uvicorn.error").exception("A split ended with a bug")
+            self.split_problems[session_id] = (
+                f"Handrail has a bug: {type(bug).__name__}. The server's own output says more."
+            )
         finally:
             del self._splits[session_id]
             running.ended.set()

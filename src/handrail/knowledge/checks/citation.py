@@ -10,6 +10,7 @@ from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.checks.statements import (
     best_statement,
     coverage,
+    exchanged_word,
     has_number,
     opposed,
     read_statement,
@@ -18,6 +19,7 @@ from handrail.knowledge.words import Span, stems, tokens
 from handrail.protocol.values import Value
 
 MIN_QUOTE_WORDS = 3
+MAX_CLAIM_WORDS = 150
 MIN_COVERAGE = 0.6
 """Of the words of a claim, so many occur in its source."""
 MIN_IN_SENTENCE = 0.4
@@ -89,6 +91,8 @@ def check_claim(claim: str, text: str) -> CitationCheck:
     words = sorted(set(said.stems) - known)
     if not said.stems:
         return CitationCheck(ok=False, problem="The claim says nothing that could be checked.")
+    if len(said.stems) > MAX_CLAIM_WORDS:
+        return CitationCheck(ok=False, problem="The claim is too long. Check its sentences one by one.")
     if numbers:
         return CitationCheck(
             ok=False,
@@ -119,7 +123,7 @@ def check_claim(claim: str, text: str) -> CitationCheck:
     if best is None or coverage(said, near) < MIN_IN_SENTENCE:
         problem = "The claim's words are scattered over the source; no sentence of it says this."
         return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
-    if why := opposed(said, best[1]):
+    if why := opposed(said, best[1]) or exchanged_word(said, best[1]):
         problem = f"The claim and the source differ: {why}."
         return CitationCheck(
             ok=False,

@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from threading import RLock
@@ -336,3 +337,11 @@ async def decompressed_body(response: Response, host: str) -> AsyncGenerator[byt
             while piece := inflater.decompress(rest, CHUNK_BYTES):
                 yield piece
                 rest = inflater.unconsumed_tail
+
+
+def idempotency_header(key: str, content: bytes) -> dict[str, str]:
+    """The header by which a server can tell that it has been asked this before.
+
+    The bytes are a part of it: servers refuse a key that comes again with another request.
+    """
+    return {"idempotency-key": sha256(f"{key}\0".encode() + content).hexdigest()[:40]} if key else {}

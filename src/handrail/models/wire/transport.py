@@ -31,6 +31,7 @@ from handrail.models.wire.http_client import (
     HttpClient,
     Response,
     decompressed_body,
+    idempotency_header,
     library_errors,
     map_library_error,
 )
@@ -181,7 +182,9 @@ class HttpModel(ServerModel, ABC):
         request, asked = self.adapted(request)
         if request.received is not None:
             return self._transport.read_again(request.received, reader, asked)
-        answer = partial(self._transport.answer, self.path, deadlines=request.deadlines, reader=reader)
+        answer = partial(
+            self._transport.answer, self.path, deadlines=request.deadlines, reader=reader, key=request.key
+        )
         schema = request.output_schema
         if schema is None:
             return answer(self.body(request), asked=asked)
@@ -217,6 +220,8 @@ class Transport:
         deadlines: Deadlines,
         reader: "Callable[[], AnswerReader]",
         asked: RequestTarget,
+        *,
+        key: str = "",
     ) -> AsyncGenerator[Part, None]:
         """The parts of one streamed answer. Raises only `ModelProblem`s; closing it closes the socket."""
         with self.without_key():
@@ -224,7 +229,10 @@ class Transport:
             yield RequestBytes(tuple(map(self.recorded, pieces)))
             clock = DeadlineClock(deadlines)
             try:
-                call = HttpCall(f"{self._connection.base_url}{path}", b"".join(pieces))
+                content = b"".join(pieces)
+                call = HttpCall(
+                    f"{self._connection.base_url}{path}", content, idempotency_header(key, content)
+                )
                 async with aclosing(self._bytes(call, clock, asked)) as stream:
                     async for part in self._parts(stream, reader, asked):
                         yield part

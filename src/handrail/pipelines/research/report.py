@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -23,6 +24,7 @@ from handrail.protocol.values import Value, to_dict
 FOLDER = "reports"
 MAX_SLUG, MAX_QUESTION = 48, 300
 KEPT_BYTES, KEPT_CLAIMS = 48_000, 20
+BREAKS_LINK = re.compile(r"[<>\\\s\x00-\x1f]")
 MIN_SHARED = 0.5
 """Of the question's words. With less, and a model that says no, an answer is about something else."""
 DOUBTED = "a model doubts that this answers the question"
@@ -185,6 +187,8 @@ def _link(source: dict[str, Any], up: str) -> str:
     place, link = escape_markdown(source["place"]), source["link"]
     if not link:
         return place
+    # The address of a web page may be made to end the link and go on as text of the report.
+    link = BREAKS_LINK.sub(lambda found: quote(found[0]), link)
     relative = "://" not in link and not link.startswith("/")
     return f"[{place}](<{up if relative else ''}{link}>)"
 

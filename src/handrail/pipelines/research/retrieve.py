@@ -22,7 +22,7 @@ from handrail.protocol.errors import GiveUp
 from handrail.protocol.values import Value, to_dict
 from handrail.tools.tool import strip_control_codes
 
-MAX_WEB, FEW, MAX_AGAIN = 5, 2, 500
+MAX_WEB, MAX_AGAIN = 5, 500
 BEST = 3
 """They go before earlier answers and the web. A model is shown the best last, next to the question."""
 SMALL_ROOM, SMALL_SOURCES = 6_000, 4
@@ -114,15 +114,10 @@ def sources_of(rows: Sequence[Any]) -> tuple[Source, ...]:
 
 async def _search(work: StepContext, query: str, count: int) -> list[dict[str, Any]]:
     """The paragraphs for one query; fewer, if so many are more than a result of a tool can hold."""
-    while True:
-        end = await work.call("hybrid_search", {"query": query[:4_000], "limit": count})
-        if not end.ok:
-            raise GiveUp(f"The documents cannot be searched: {call_refusal(end).message}")
-        if (found := _read(end)) is not None:
-            return list(found.get("results", ()))
-        if count <= FEW:
-            return []
-        count //= 2
+    end = await work.call("hybrid_search", {"query": query[:4_000], "limit": count})
+    if not end.ok:
+        raise GiveUp(f"The documents cannot be searched: {call_refusal(end).message}")
+    return list((_read(end) or {}).get("results", ()))
 
 
 def _read(end: CallResult) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from handrail.protocol.values import (
 AnswerEnd = Literal["stop", "tool_calls", "length", "filtered", "cut", "cancelled", "interrupted"]
 """`cut`: for a reason that Handrail does not know. Calls run only after `stop` and `tool_calls`."""
 FailureKind = Literal["retry_later", "fix_request", "authenticate", "give_up"]
-Purpose = Literal["summary", "breakout", "batch", "route", "title", "search", "subtask"]
+Purpose = Literal["summary", "breakout", "batch", "route", "title", "search", "subtask", "relations"]
 
 
 class RequestStarted(EventBase, tag="request_started"):

@@ -45,6 +45,8 @@ class SubtaskDone(EventBase, tag="subtask_done"):
     usage: Usage = Usage()
     """What it spent in a log of its own; requests of this session have events of their own."""
     cost_usd: float | None = 0.0
+    worker: str = ""
+    """Who asked the model; empty: the process that ran the split."""
 
 
 class SubtaskFailed(EventBase, tag="subtask_failed"):
@@ -55,6 +57,7 @@ class SubtaskFailed(EventBase, tag="subtask_failed"):
     """Not tried again, until the user says so."""
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
+    worker: str = ""
 
 
 class SubtasksCancelled(EventBase, tag="subtasks_cancelled"):
@@ -74,6 +77,13 @@ class SplitPaused(EventBase, tag="split_paused"):
 
     why: PauseReason
     detail: str = ""
+
+
+class SplitStalled(EventBase, tag="split_stalled"):
+    """No worker can take the jobs, or the queue cannot be reached; it goes on by itself."""
+
+    detail: str
+    """Why, and what to do; empty: nothing is in the way any longer."""
 
 
 class SplitResumed(EventBase, tag="split_resumed"):
@@ -117,6 +127,7 @@ SplitEvent = (
     | SubtasksCancelled
     | SubtasksReset
     | SplitPaused
+    | SplitStalled
     | SplitResumed
     | ConflictsFound
     | ConflictSettled

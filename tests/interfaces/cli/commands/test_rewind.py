@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 from contextlib import suppress
@@ -259,7 +260,18 @@ def test_an_undo_takes_back_one_change_set_and_the_next_the_one_before(
         assert run("redo", cwd=workspace).returncode == 0
     assert (cart.read_text(), tax.exists()) == (SECOND, True)
     nothing = run("redo", cwd=workspace)
-    assert (nothing.returncode, "There is no rewind to redo" in nothing.stderr) == (2, True)
+    assert (nothing.returncode, "no undo or rewind left to redo" in nothing.stderr) == (2, True)
+
+
+def test_undo_of_a_named_session_says_the_redo_that_works(workspace: Path, cart: Path, model: str) -> None:
+    [first] = [json.loads(row)["id"] for row in run("sessions", "--json", cwd=workspace).stdout.splitlines()]
+    said(workspace, model, "another")
+    undone = run("undo", "--session", first, cwd=workspace)
+    again = re.search(r"handrail redo (--session \S+)`", undone.stdout.replace("\n  ", " "))
+    assert again, undone.stdout
+    before = cart.read_text()
+    assert run("redo", *again[1].split(), cwd=workspace).returncode == 0
+    assert cart.read_text() != before
 
 
 @pytest.mark.promise("BACK-5")
@@ -408,7 +420,7 @@ def test_changes_in_the_conversation(workspace: Path, model: str) -> None:
         talk.expect("undone    cart.txt is as before; /redo undoes this")
         assert cart.read_text() == FIRST
         talk.type("/redo" + ENTER)
-        talk.expect("redone    cart.txt is changed again; the conversation was not set aside")
+        talk.expect("redone    cart.txt is changed again; the conversation did not change")
         talk.type("/diff 2" + ENTER)
         talk.expect("cart.txt +1 -1")
         mine = by_hand(cart)

@@ -93,7 +93,8 @@ def run_rewind(given: dict[str, Any], make: MakeCommand, *, asks: bool) -> int:
             "handrail: It may still be done: `handrail changes` shows whether it was.", file=sys.stderr
         )
         raise
-    print_result(done, found, f"{terminal.program_name()} redo{flag}")
+    session = f" --session {found.session_id}" if wanted.session else ""
+    print_result(done, found, f"{terminal.program_name()} redo{session}{flag}")
     return 0
 
 

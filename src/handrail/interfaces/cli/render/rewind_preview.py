@@ -117,7 +117,7 @@ def rewind_summary(event: Rewound | Redone, prepared: ChangePrepared | None) -> 
         after = f"continues after {count_of(event.turns, 'turn')}" if event.turns else "starts over"
         done.append(f"the conversation {after}")
     elif isinstance(event, Redone) and event.conversation is not None:
-        done.append(f"the conversation {'is back' if event.conversation else 'was not set aside'}")
+        done.append(f"the conversation {'is back' if event.conversation else 'did not change'}")
     if not done:
         done.append("what was set aside is back" if isinstance(event, Redone) else "no file had to change")
     return "; ".join(done) + (f"; {event.detail}" if event.detail else "")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 STYLES = {"done": "good", "failed": "bad", "running": "accent", "waiting": "dim", "cancelled": "dim"}
 STATUS_STYLES = {"complete": "good", "failed": "bad", "unverified": "bad", "cancelled": "dim"}
 STRATEGY_WORDS = {"graph": "by dependencies", "sequential": "one by one", "all_at_once": "all at once"}
+CHECKING = "All parts are done. The result is merged and checked."
 BAR_COLUMNS, STATUS_COLUMNS, MAX_ROWS, MAX_SIDE = 30, 10, 200, 20
 
 
@@ -48,7 +49,24 @@ def progress_lines(report: "SplitReport", width: int, most: int) -> list[Line]:
     """A bar for the whole, then what runs, what failed, and what waits for what."""
     shown = {"running": 0, "failed": 1, "waiting": 2, "done": 3, "cancelled": 4}
     rows = sorted(report.subtasks, key=lambda row: shown[row.status])
-    return [summary_line(report), *(subtask_line(row, width) for row in rows[: max(0, most - 1)])]
+    checks = [line(("dim", CHECKING))] if is_checked(report) else []
+    above = [summary_line(report), *checks, *stalled_lines(report, width)]
+    return [*above, *(subtask_line(row, width) for row in rows[: max(0, most - len(above))])]
+
+
+def is_checked(report: "SplitReport") -> bool:
+    """Whether all parts are done, and what they made is merged and verified now."""
+    open_ones = any(report.counts[each] for each in ("waiting", "running", "failed"))
+    return report.status == "running" and report.held and not open_ones
+
+
+def stalled_lines(report: "SplitReport", width: int) -> list[Line]:
+    """Why no worker can take what is to be done."""
+    return (
+        wrap(line(("bad", "waiting"), f"  {one_line(report.stalled)}"), width, INDENT)
+        if report.stalled
+        else []
+    )
 
 
 def summary_line(report: "SplitReport") -> Line:
@@ -65,7 +83,9 @@ def summary_line(report: "SplitReport") -> Line:
 def subtask_line(row: "SubtaskRow", width: int) -> Line:
     clock = format_clock(row.seconds) if row.status == "running" else format_duration(row.seconds)
     usd = f"{format_usd(row.usd)}  " if row.usd else ""
-    spent = f"{clock}  {row.tokens:,} tokens  {usd}" if row.tokens or row.status == "running" else ""
+    usd += f"on {row.worker}  " if row.worker else ""
+    took = f"{clock}  " if row.seconds or row.status == "running" else ""
+    spent = f"{took}{row.tokens:,} tokens  {usd}" if row.tokens or row.status == "running" else ""
     again = f"try {row.attempt}: " if row.attempt > 1 else ""
     waits = f"waiting on {', '.join(row.waiting_on)}" if row.waiting_on else ""
     words = fit(
@@ -78,7 +98,7 @@ def report_lines(report: "SplitReport", width: int) -> list[Line]:
     """What a split came to, or why it waits, and what to do then."""
     style = STATUS_STYLES.get(report.status, "accent")
     rows = wrap(line((style, report.status), f"  {one_line(report.task)}"), width, INDENT)
-    rows += [summary_line(report)]
+    rows += [summary_line(report), *stalled_lines(report, width)]
     rows += [subtask_line(row, width) for row in report.subtasks[:MAX_ROWS]] + _more(len(report.subtasks))
     for conflict in report.conflicts:
         rows += conflict_lines(conflict, width)

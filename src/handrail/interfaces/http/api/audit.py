@@ -143,7 +143,7 @@ async def storage(call: Call) -> StorageReport:
     found = await call.app.query(lambda app: app.history.storage())
     return StorageReport(
         found.sessions,
-        found.file_bytes,
+        found.stored_bytes,
         found.limit,
         Stored(found.contents.contents, found.contents.size),
         Stored(found.needed.contents, found.needed.size),

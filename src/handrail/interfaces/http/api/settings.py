@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from handrail.config.layers import IgnoredSetting, LoadedSettings, load_settings, shown_settings
+from handrail.config.layers import IgnoredSetting, LoadedSettings, load_settings, shown_settings, shown_value
 from handrail.config.skills import SkillFolders
 from handrail.config.sources import SourceFolders
 from handrail.config.toml_edit import save_setting
@@ -68,7 +68,7 @@ async def set_setting(call: Call, body: NewValue) -> SavedSetting:
         raise not_found(f"There is no setting {key!r}.", "GET settings lists them.")
     value = save_setting(call.app.places, key, body.value)
     applied = await call.server.reopen_all()
-    return SavedSetting(key, value, str(call.app.places.settings), applied)
+    return SavedSetting(key, shown_value(key, value), str(call.app.places.settings), applied)
 
 
 class UntrustedFile(Value):

@@ -15,7 +15,7 @@ from handrail.app.splits.report import (
     list_splits,
 )
 from handrail.app.splits.run import read_split
-from handrail.interfaces.cli.render.split_lines import STRATEGY_WORDS
+from handrail.interfaces.cli.render.split_lines import CHECKING, STRATEGY_WORDS, is_checked
 from handrail.interfaces.cli.render.styles import (
     clean,
     count_of,
@@ -85,18 +85,26 @@ async def _live(call: PageCall) -> Html:
     found: Sequence[Estimate] = ()
     if report.status == "planned":
         found = await estimate_plan(call.app, known_plan(call.app, split_id))
-    return render_split(report, found, call.workspace.split_problems.get(split_id, ""))
+    return render_split(call.workspace.name, report, found, call.workspace.split_problems.get(split_id, ""))
 
 
-def render_split(report: SplitReport, found: Sequence[Estimate], problem: str = "") -> Html:
+def render_split(workspace: str, report: SplitReport, found: Sequence[Estimate], problem: str = "") -> Html:
     """The split as it is now, with what can be done about it."""
     state = report.status.partition(":")[0]
     stopped = state == "running" and not report.held
     wanted = BUTTONS["paused"] if stopped else BUTTONS.get(state, ())
     buttons = [
-        button(words, "split-command", id=report.session_id, action=action) for action, words in wanted
+        button(
+            words,
+            "split-command",
+            class_="primary" if action in ("start", "resume") else "",
+            id=report.session_id,
+            action=action,
+        )
+        for action, words in wanted
     ]
-    told = problem or report.detail or ("Nothing works on it now." if stopped else "")
+    now = "Nothing works on it now." if stopped else CHECKING if is_checked(report) else ""
+    told = problem or report.detail or now
     banner = h(
         "div",
         dot(ENDS.get(state, "wait"), state),
@@ -108,6 +116,7 @@ def render_split(report: SplitReport, found: Sequence[Estimate], problem: str = 
     return join(
         banner,
         h("p", told, class_="soft") if told else None,
+        h("p", f"Waiting: {report.stalled}", class_="soft", role="status") if report.stalled else None,
         _bar(report),
         h("div", *buttons, class_="check-buttons") if buttons else None,
         [_estimate(report, each) for each in found],
@@ -115,8 +124,13 @@ def render_split(report: SplitReport, found: Sequence[Estimate], problem: str = 
         h("div", *rows, class_="check-rows"),
         h("p", f"{more:,} more; the API has all of them.", class_="soft") if more > 0 else None,
         h("p", f"Checks: {', '.join(report.checks)}", class_="soft") if report.checks else None,
-        h("p", f"Applied: {', '.join(report.files)}") if report.files else None,
+        _applied(workspace, report) if report.files else None,
     )
+
+
+def _applied(workspace: str, report: SplitReport) -> Html:
+    link = h("a", "See the change, or undo it", href=f"/w/{workspace}/s/{report.session_id}")
+    return h("p", f"Applied: {', '.join(report.files)}. ", link)
 
 
 def _bar(report: SplitReport) -> Html:
@@ -126,7 +140,9 @@ def _bar(report: SplitReport) -> Html:
         width = report.counts[status] * BAR // max(1, len(report.subtasks))
         parts.append(h("rect", x=str(at), width=str(width), height="10", class_=f"split-{status}"))
         at += width
-    counts = [f"{report.counts[each]} {each}" for each in report.counts if report.counts[each]]
+    counts = [
+        f"{report.counts[each]} {each}" for each in report.counts if report.counts[each] and each != "done"
+    ]
     words = f"{report.counts['done']} of {count_of(len(report.subtasks), 'subtask')} done"
     spent = f"{report.tokens:,} tokens, {format_usd(report.usd)}"
     drawn = h(
@@ -138,13 +154,18 @@ def _bar(report: SplitReport) -> Html:
         aria_label=words,
         class_="split-bar",
     )
-    return h("div", drawn, h("p", f"{words} · {', '.join(counts)} · {spent}", class_="soft split-counts"))
+    return h(
+        "div",
+        drawn,
+        h("p", f"{' · '.join(filter(None, [words, ', '.join(counts), spent]))}", class_="soft split-counts"),
+    )
 
 
 def _row(report: SplitReport, row: SubtaskRow) -> Html:
     clock = format_clock(row.seconds) if row.status == "running" else format_duration(row.seconds)
     waits = f"waiting on {', '.join(row.waiting_on)}" if row.waiting_on else ""
     spent = [f"{row.tokens:,} tokens"] * bool(row.tokens) + [format_usd(row.usd)] * bool(row.usd)
+    spent += [f"on {row.worker}"] * bool(row.worker)
     words = " · ".join(filter(None, [waits, one_line(row.detail), *spent]))
     actions = []
     if report.status != "complete":
@@ -157,7 +178,7 @@ def _row(report: SplitReport, row: SubtaskRow) -> Html:
         dot(DOTS[row.status], row.status),
         h("span", row.id, class_="name"),
         h("span", row.status, class_=f"t-{DOTS[row.status]}"),
-        h("span", clock if row.tokens or row.status == "running" else "", class_="soft number"),
+        h("span", clock if row.seconds or row.status == "running" else "", class_="soft number"),
         h("span", words or one_line(row.instruction), " ", *actions, class_="words"),
         class_="check-row",
     )

@@ -86,6 +86,8 @@ class Watch:
     def pytest_sessionfinish(self) -> None:
         self.unwrap()
         end = time.monotonic() + SECONDS
+        order = {f"{path}:{name}": at for at, (path, name) in enumerate(FUNCTIONS)}
+        self.calls.sort(key=lambda call: order[call[0]])  # time may not suffice for the last ones
         with open(os.path.join(FOLDER, f"behaviour-{os.getpid()}"), "a", encoding="utf-8") as stream:
             for label, function, given, named in self.calls:
                 for arguments in itertools.islice(variants(given, function.__code__), MOST_VARIANTS):
@@ -149,6 +151,10 @@ def nearby_parts(value: Any, depth: int) -> Any:
         for at, each in enumerate(value[:3]):
             for other in itertools.islice(nearby(each, depth + 1), 3):
                 yield type(value)([*value[:at], other, *value[at + 1 :]])
+    elif isinstance(value, tuple):
+        for name in getattr(value, "_fields", ())[:6]:  # a named one
+            for other in itertools.islice(nearby(getattr(value, name), depth + 1), 4):
+                yield value._replace(**{name: other})  # type: ignore[attr-defined]
     elif type(value) in (set, frozenset):
         for each in sorted(value, key=plain)[:2]:
             yield value - {each}
@@ -160,7 +166,8 @@ def nearby_parts(value: Any, depth: int) -> Any:
     elif hasattr(value, "__dict__") and not callable(value):
         for name, each in list(vars(value).items())[:6]:
             for other in itertools.islice(nearby(each, depth + 1), 4):
-                yield _changed(value, lambda new, name=name, other=other: setattr(new, name, other))
+                field = {name: other}  # not by setattr, which a frozen object refuses
+                yield _changed(value, lambda new, field=field: new.__dict__.update(field))
 
 
 def _changed(value: Any, change: Any) -> Any:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from handrail.app.splits.report import SubtaskRow
+from handrail.interfaces.cli.render.split_lines import subtask_line
+from handrail.interfaces.cli.render.styles import plain
 from handrail.protocol.events import ChangeApplied, SubtaskDone
 from handrail.sessions.session import event_from_row
 from tests.app.splits.splitting import CHECKS, answer, contents, edited, project
@@ -52,6 +55,21 @@ def test_split_is_planned_started_and_taken_back_by_one_undo(root: Path, tmp_pat
     assert "complete" in run("splits", cwd=root).stdout
     assert run("undo", "--session", name, cwd=root).returncode == 0
     assert contents(root) == before
+
+
+def test_split_on_workers_without_a_database_is_refused_before_it_is_planned(
+    root: Path, tmp_path: Path
+) -> None:
+    model = script(tmp_path, *ANSWERS)
+    refused = run("--model", model, "split", "End them", "--files", "*.py", "--workers", cwd=root)
+    assert refused.returncode == 2
+    assert "`handrail config set database.url " in refused.stderr
+    assert "End them" not in run("splits", cwd=root).stdout
+
+
+def test_failed_subtask_has_no_clock_because_none_is_known() -> None:
+    row = SubtaskRow("a", "Do it.", "failed", (), (), "main", 2, 0.0, 392, 0.0, "It was not used.", (), "")
+    assert plain(subtask_line(row, 79)) == "failed    a  392 tokens  try 2: It was not used."
 
 
 def count_of_events(root: Path) -> int:

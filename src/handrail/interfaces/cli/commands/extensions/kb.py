@@ -237,8 +237,8 @@ def search(
 
 
 def show_hit(hit: "Hit") -> None:
-    found = [f"words {hit.by_words}"] if hit.by_words else []
-    found += [f"meaning {hit.by_meaning}"] if hit.by_meaning else []
+    found = [f"#{hit.by_words} by words"] if hit.by_words else []
+    found += [f"#{hit.by_meaning} by meaning"] if hit.by_meaning else []
     print_text(f"{one_line(hit.place)}  ({', '.join(found)})\n  {hit.paragraph.id}")
     for row in clean(hit.paragraph.text).splitlines():
         print_text(f"  | {row}")
@@ -325,7 +325,8 @@ def verify_quote(base: "KnowledgeBase", quote: str, paragraph: str, claim: str) 
     from handrail.app.extensions.knowledge import verify_citation
 
     found = verify_citation(base, quote, paragraph, claim)
-    print_text(found.problem or f"The quote is in {found.paragraph} ({found.place}).")
+    supports = ", which supports the claim" if claim else ""
+    print_text(found.problem or f"The quote is in {found.paragraph} ({found.place}){supports}.")
     return 0 if found.ok else FAILED
 
 

@@ -59,6 +59,7 @@ async def open_all(server: "Server") -> None:
 @click.option("--new-token", is_flag=True, help="Replace your stored token: open pages lose access.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in your browser.")
 @click.option("--model", metavar="NAME", default="", help="The model, as connection/name.")
+@click.option("--database", metavar="URL", default="", help="Keep the sessions in this PostgreSQL database.")
 def command(folders: tuple[str, ...], **given: Any) -> None:
     """Serve the web page and the HTTP API for this folder, or for each FOLDER, until Ctrl-C.
 
@@ -96,10 +97,12 @@ def command(folders: tuple[str, ...], **given: Any) -> None:
             webbrowser.open(server.address_with_token)
         server.tasks.start_soon(open_all, server)
 
+    options = Options(roots[0], model=given["model"], database=given["database"])
+
     async def run() -> None:
         if problem := await use_login_path():
             print_text(f"handrail: {problem}", file=sys.stderr)
-        async with open_server(roots, access, Options(roots[0], model=given["model"])) as server:
+        async with open_server(roots, access, options) as server:
             collect_garbage()
             await serve(listening, server, web_routes, lambda: announce(server))
 

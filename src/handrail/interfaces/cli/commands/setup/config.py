@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from handrail.config.layers import LoadedSettings, check_settings, load_settings, shown_settings
+from handrail.config.layers import LoadedSettings, check_settings, load_settings, shown_settings, shown_value
 from handrail.config.places import find_places
 from handrail.config.toml_edit import save_setting, toml_value
 from handrail.interfaces.cli.commands.setup.model import show_model
@@ -66,7 +66,7 @@ def set_key(given: dict[str, Any], /, key: str, value: str) -> None:
         return
     places = find_places(os.environ)
     saved = save_setting(places, key, value)
-    print_text(f"{key} = {toml_value(saved)} in {places.settings}")
+    print_text(f"{key} = {toml_value(shown_value(key, saved))} in {places.settings}")
     try:
         load_workspace_settings(given)
     except ConfigProblem as problem:

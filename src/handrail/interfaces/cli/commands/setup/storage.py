@@ -1,11 +1,13 @@
 """`handrail storage`: how much disk space sessions take; `prune` deletes what nothing needs."""
 
+import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from handrail.interfaces.cli.options import ask_app, workspace_option
+from handrail.interfaces.cli.options import ask_app, workspace_option, workspace_path
 from handrail.interfaces.cli.render.events import parts_words
 from handrail.interfaces.cli.render.styles import count_of, format_bytes
 from handrail.interfaces.cli.terminal import NOBODY_TO_ASK, can_ask, confirm, print_text
@@ -26,7 +28,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     contents, needed, spare, droppable = use.contents, use.needed, use.spare, use.droppable
     limit = format_bytes(use.limit)
     rows = [
-        ("log", use.file_bytes, f"all of {count_of(use.sessions, 'session')}, with the contents below"),
+        ("log", use.stored_bytes, f"all of {count_of(use.sessions, 'session')}, with the contents below"),
         ("contents", contents.size, f"{contents.contents:,}; the limit is {limit}"),
         ("  needed", needed.size, f"{needed.contents:,} versions of files, and pictures: they stay"),
         ("  spare", spare.size, f"{spare_words(spare)}: for `handrail audit`"),
@@ -36,6 +38,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         in_use = f", {copies.in_use} in use" if copies.in_use else ""
         what = f"{copies_words(copies.copies)} of this folder, for checks{in_use}; `prune` deletes the others"
         rows.append(("copies", copies.size, what))
+    if use.database:
+        print_text(f"database   {use.database}")
     for name, size, what in rows:
         print_text(f"{name:<10} {format_bytes(size):>9}   {what}")
 
@@ -80,6 +84,26 @@ def prune(given: dict[str, Any], /, yes: bool) -> int:
     dropped, removed = ask_app(
         given, lambda app: (app.history.prune(), app.history.scratch_copies().remove())
     )
-    reuse = "; the log file reuses the space" if dropped.size else ""
+    reuse = "; the log reuses the space" if dropped.size else ""
     print_text(f"Deleted {deleted_words(dropped, removed)}{reuse}.")
     return 0
+
+
+@command.command()
+@click.option("--to", "url", metavar="URL", required=True, help="postgresql://USER@HOST/DATABASE")
+@click.pass_obj
+def move(given: dict[str, Any], /, url: str) -> None:
+    """Copy the sessions of this folder into a PostgreSQL database, byte for byte.
+
+    No session may run meanwhile. A copy that was interrupted is continued by the next. The file stays as it
+    was; from then on, use the database.
+    """
+    from handrail.app.history.move import copy_sessions
+    from handrail.config.settings import without_password
+
+    moved = copy_sessions(workspace_path(given), url, os.environ)
+    sessions, events = count_of(moved.copied.streams, "stream"), count_of(moved.copied.events, "event")
+    print_text(f"Copied {sessions}, {events} and {moved.copied.contents:,} contents to {moved.database}.")
+    shown = shlex.quote(url) if url == without_password(url) else "URL"
+    print_text(f"Use it from now on: handrail config set database.url {shown}")
+    print_text(f"{moved.file} stays as it was.")

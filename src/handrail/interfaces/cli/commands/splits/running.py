@@ -31,7 +31,15 @@ async def run_shown(app: "App", session_id: str, command: SplitCommand, *, as_js
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_pause_on_signals, app, session_id)
         tasks.start_soon(progress.tick)
-        report = await run_split(app, session_id, command, saw=progress.saw, watch=progress.watch, word=asks)
+        report = await run_split(
+            app,
+            session_id,
+            command,
+            saw=progress.saw,
+            watch=progress.watch,
+            word=asks,
+            tell=lambda text: print_text(f"handrail: {text}", file=sys.stderr),
+        )
         tasks.cancel_scope.cancel()
     progress.draw()
     print_report(app, report, as_json=as_json)
@@ -92,6 +100,8 @@ class SplitProgress:
                     subtask_line(row, terminal.terminal_width(sys.stderr)) for row in rows if row.id == name
                 ]
                 terminal.print_lines(shown, colour=self._colour, file=sys.stderr)
+            case events.SplitStalled(detail=detail) if not self._live:
+                print_text(f"handrail: {detail or 'A worker takes the subtasks now.'}", file=sys.stderr)
 
     async def tick(self) -> None:
         import anyio

@@ -19,7 +19,7 @@ from handrail.protocol.values import to_dict
 if TYPE_CHECKING:
     from handrail.app.app import App, Options
     from handrail.app.splits.plans import SplitOptions
-    from handrail.protocol.subtask import SplitPlan
+    from handrail.protocol.subtask import RunOn, SplitPlan
 
 STRATEGIES = {"graph": "graph", "sequential": "sequential", "all-at-once": "all_at_once"}
 plan_options = all_of(
@@ -31,6 +31,7 @@ plan_options = all_of(
     click.option("--max-tokens", "tokens", type=click.IntRange(min=1), help="Pause at so many tokens."),
     click.option("--subtask-usd", type=click.FloatRange(min=0), help="End a subtask at this cost."),
     click.option("--subtask-tokens", type=click.IntRange(min=1), help="End a subtask at so many tokens."),
+    click.option("--workers", is_flag=True, help="Let workers ask the models (docs/scaling.md)."),
     click.option("--edit", "edits", is_flag=True, help="Edit the plan in $EDITOR before it starts."),
     click.option("--start", "starts", is_flag=True, help="Start without asking."),
 )
@@ -45,8 +46,9 @@ def split_options(given: dict[str, Any], files: tuple[str, ...] = ()) -> "SplitO
     names = ("parallel", "tries", "usd", "tokens", "subtask_usd", "subtask_tokens")
     limits = convert({name: given.pop(name) for name in names}, SplitLimits)
     granularity, strategy = given.pop("granularity"), STRATEGIES[given.pop("strategy")]
+    run_on: RunOn | None = "workers" if given.pop("workers") else None
     return SplitOptions(
-        files, granularity, convert(strategy, type=SplitOptions.__annotations__["strategy"]), limits
+        files, granularity, convert(strategy, type=SplitOptions.__annotations__["strategy"]), limits, run_on
     )
 
 
@@ -82,11 +84,17 @@ def command(
         raise UsageProblem("Give a task or --plan, not both: the plan names its task.")
 
     async def run(opened: "Options") -> int:
+        from msgspec.structs import replace
+
         from handrail.app.splits.plans import keep_plan, plan_task, read_plan
+        from handrail.app.splits.run import queue_place
 
         async with opened_app(opened) as app:
+            if options.run_on == "workers":
+                queue_place(app)  # before a model is paid for a plan
             if plan_file:
-                session_id = keep_plan(app, read_plan(read_proposal(plan_file)))
+                plan = read_plan(read_proposal(plan_file))
+                session_id = keep_plan(app, replace(plan, run_on=options.run_on or plan.run_on))
             else:
                 await app.chosen_model()
                 session_id = await plan_task(app, words, options)

@@ -1,0 +1,1 @@
+"""The log, and the queue of subtasks, in PostgreSQL; imported only where a database is set."""

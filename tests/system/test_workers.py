@@ -1,0 +1,569 @@
+"""Workers and what can happen to them: kills, a cut network, full disks, wrong clocks, other versions."""
+
+import base64
+import json
+import os
+import pickle
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from handrail.__main__ import main
+from tests.forks import Forks, forks
+from tests.interfaces.cli.program import command, environment, run
+from tests.postgres import Server
+from tests.project.source import ROOT
+from tests.system.worker_fleet import (
+    TOKENS,
+    USD,
+    FakeModel,
+    Running,
+    changed,
+    project,
+    query,
+    running,
+    settings,
+    split_words,
+    worker,
+)
+
+AHEAD = (
+    *("anyio._backends._asyncio", "psycopg", "dbos", "sqlalchemy.dialects.postgresql.psycopg"),
+    *("handrail.app.splits.worker", "handrail.interfaces.cli.commands.servers.worker"),
+    *("handrail.models.wire.openai", "handrail.storage.postgres.workers", "handrail.models.wire.sse"),
+)
+KILLS, FILES = 100, 60
+REAPED_WITHIN = 20.0
+"""Seconds, where a worker counts as dead after one; the machine may be busy with other tests."""
+
+
+@pytest.fixture
+def place(postgres: Server) -> tuple[str, str]:
+    """URL and name of a workspace of which there is nothing yet."""
+    found = postgres.workspace()
+    return found.url, found.workspace
+
+
+@pytest.fixture
+def model() -> Iterator[FakeModel]:
+    found = FakeModel(pause=0.1)
+    with found.server:
+        yield found
+
+
+def forked(words: list[str]) -> None:
+    """`handrail`, called so."""
+    sys.argv = ["handrail", *words]
+    main()
+
+
+# Kills
+
+
+class Fleet:
+    """Three workers that are killed at random moments and begun again, until they are let live."""
+
+    def __init__(self, children: list[Forks], words: tuple[str, ...]) -> None:
+        self._children = children
+        self._words = words
+        self._chance = random.Random()
+        self._due = [0.0] * len(children)
+        self.kills = 0
+        for number in range(len(children)):
+            self._begin(number)
+
+    def _begin(self, number: int) -> None:
+        self._children[number].start(*self._words)
+        self._due[number] = time.monotonic() + self._chance.uniform(0.1, 2.0)
+
+    def kill_next(self) -> None:
+        """Kill the one whose moment comes first, and begin another in its place."""
+        number = min(range(len(self._due)), key=self._due.__getitem__)
+        while (left := self._due[number] - time.monotonic()) > 0:
+            for each in self._children:
+                each.read(min(left, 0.02))
+        self._children[number].kill()
+        self.kills += 1
+        self._begin(number)
+
+
+@pytest.mark.promise("WORKER-2")
+def test_workers_killed_a_hundred_times_lose_nothing_and_count_nothing_twice(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home")
+    monkeypatch.setenv("HANDRAIL_HOME", str(home))
+    monkeypatch.setenv("HANDRAIL_DATABASE", url)
+    words = ("worker", "--workspace", name, "--parallel", "3")
+    done, rounds, stuck = 0, 0, 0.0
+    with ExitStack() as stack:
+        children = [
+            stack.enter_context(
+                forks(__name__, *AHEAD, folder=tmp_path, complaints=tmp_path / f"complaints{number}")
+            )
+            for number in range(3)
+        ]
+        fleet = Fleet(children, words)
+        while fleet.kills < KILLS or rounds == 0:
+            rounds += 1
+            roots = [project(tmp_path / f"round{rounds}" / side, FILES) for side in ("one", "two")]
+            with ExitStack() as both:
+                servers = [
+                    both.enter_context(
+                        running(
+                            *split_words(12),
+                            home=home,
+                            url=url,
+                            cwd=root,
+                            HANDRAIL_DATABASE_WORKSPACE=name,
+                        )
+                    )
+                    for root in roots
+                ]
+                while fleet.kills < KILLS and any(each.process.poll() is None for each in servers):
+                    fleet.kill_next()
+                    stuck = max(stuck, longest_without_worker(url))
+                for root, server in zip(roots, servers, strict=True):
+                    assert server.end(120) == 0, server.lines
+                    all_done_once(server.json, root)
+                    done += FILES
+    assert fleet.kills >= KILLS
+    assert stuck < REAPED_WITHIN
+    assert not any((tmp_path / f"complaints{number}").read_text() for number in range(3))
+    assert len(model.asked) == done
+    again = sum(model.asked.values()) - done
+    assert again <= fleet.kills * 3, "a request is repeated only if its worker was killed"
+    assert query(url, "SELECT count(*) FROM dbos.workflow_status") == [(0,)]
+
+
+def longest_without_worker(url: str) -> float:
+    """For how long the worker of a job that counts as running has been silent, at most."""
+    found = query(
+        url,
+        """
+        SELECT coalesce(max(extract(epoch FROM clock_timestamp() - worker.beat)), 0)::float
+        FROM dbos.workflow_status AS job JOIN handrail.workers AS worker ON worker.id = job.executor_id
+        WHERE job.status = 'PENDING'""",
+    )
+    longest: float = found[0][0]
+    return longest
+
+
+def all_done_once(report: dict[str, Any], root: Path) -> None:
+    """The split is applied, and each of its files was asked for and paid once."""
+    count = len(list(root.glob("*.py")))
+    assert report["status"] == "complete"
+    assert (report["counts"]["done"], len(report["files"])) == (count, count)
+    assert report["tokens"] == count * TOKENS
+    assert report["usd"] == pytest.approx(count * USD)
+    assert len(changed(root)) == count
+    assert all(row["worker"] for row in report["subtasks"])
+
+
+def test_split_that_is_killed_fetches_what_was_done_meanwhile(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home, root = settings(model, tmp_path / "home"), tmp_path / "work"
+    with worker("--workspace", name, home=home, url=url) as works:
+        with split_of(root, 12, home, place) as split:
+            works.until("done")
+            split.process.kill()
+        words = ("splits", "resume", query_log_id(root, home, place), "--json")
+        with running(*words, home=home, url=url, cwd=root, HANDRAIL_DATABASE_WORKSPACE=name) as resumed:
+            assert resumed.end() == 0, resumed.lines
+        all_done_once(resumed.json, root)
+    assert sum(model.asked.values()) == len(model.asked) == 12
+
+
+# The network
+
+
+class Proxy:
+    """Forwards connections to the database until it is cut."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._open = threading.Event()
+        self._open.set()
+        self._ends: list[socket.socket] = []
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self.refuses = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def hold(self) -> None:
+        """Let nothing through; connections stay open, as when a cable is pulled."""
+        self._open.clear()
+
+    def refuse(self) -> None:
+        """Close all connections, and new ones at once."""
+        self.refuses = True
+        self._open.set()
+        for each in self._ends:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def restore(self) -> None:
+        self.refuses = False
+        self._open.set()
+
+    def close(self) -> None:
+        self.refuse()
+        self._server.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._server.accept()
+                if self.refuses:
+                    near.close()
+                    continue
+                far = socket.create_connection(("127.0.0.1", self._target))
+                self._ends += [near, far]
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self._forward, args=pair, daemon=True).start()
+
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self._open.wait()
+                target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.promise("WORKER-3")
+def test_worker_that_is_cut_off_loses_its_jobs_to_others_and_works_on_when_it_is_back(
+    place: tuple[str, str], tmp_path: Path
+) -> None:
+    url, name = place
+    slow = FakeModel(pause=1.5)
+    proxy = Proxy(urlsplit(url).port or 0)
+    with slow.server, closing(proxy):
+        home = settings(slow, tmp_path / "home")
+        through = url.replace(f":{urlsplit(url).port}/", f":{proxy.port}/")
+        words = ("--workspace", name, "--parallel", "2")
+        with worker(*words, home=home, url=through) as far:
+            with split_of(tmp_path / "one", 2, home, place) as split:
+                far.until("began")
+                proxy.hold()
+                with worker(*words, home=home, url=url) as near:
+                    assert split.end() == 0, split.lines
+                    all_done_once(split.json, tmp_path / "one")
+                    assert near.lines
+            proxy.refuse()
+            far.until("This worker goes on when it can be reached again")
+            proxy.restore()
+            far.until("the database can be reached again")
+            with split_of(tmp_path / "two", 2, home, place) as split:
+                assert split.end() == 0, split.lines
+            all_done_once(split.json, tmp_path / "two")
+            far.process.send_signal(signal.SIGTERM)
+            assert far.end() == 0
+
+
+@pytest.mark.promise("WORKER-10")
+def test_split_waits_for_its_database_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    server, slow = Server(), FakeModel(pause=0.3)
+    place = server.url, "shop"
+    try:
+        with slow.server:
+            home = settings(slow, tmp_path / "home")
+            with (
+                worker("--workspace", "shop", "--parallel", "2", home=home, url=server.url) as far,
+                split_of(tmp_path / "work", 12, home, place) as split,
+            ):
+                far.until("done")
+                server.stop(signal.SIGQUIT)
+                split.until("The split goes on when it can be reached again")
+                server.start()
+                assert split.end() == 0, split.lines
+        found = split.json
+        assert found["counts"]["done"] == 12
+        assert 12 * TOKENS <= found["tokens"] <= sum(slow.asked.values()) * TOKENS
+        assert changed(tmp_path / "work") == [f"m{number:02}.py" for number in range(12)]
+    finally:
+        server.remove()
+
+
+@contextmanager
+def split_of(
+    root: Path, files: int, home: Path, place: tuple[str, str], *words: str, **changes: str
+) -> Iterator[Running]:
+    """A split on workers, of a new project with so many files."""
+    if not root.exists():
+        project(root, files)
+    url, name = place
+    changes["HANDRAIL_DATABASE_WORKSPACE"] = name
+    with running(*split_words(8, *words), home=home, url=url, cwd=root, **changes) as found:
+        yield found
+
+
+# Clocks and versions
+
+
+def with_change(folder: Path, code: str) -> dict[str, str]:
+    """Variables under which Python runs this code when it starts."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": f"{ROOT / 'src'}:{folder}"}
+
+
+@pytest.mark.promise("WORKER-4")
+def test_clocks_that_are_an_hour_wrong_change_nothing(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    home = settings(model, tmp_path / "home")
+    code = "import time\nreal = time.time\ntime.time = lambda: real() {}\n"
+    late, early = (
+        with_change(tmp_path / side, code.format(hours))
+        for side, hours in (("late", "- 3600"), ("early", "+ 3600"))
+    )
+    words = ("--workspace", place[1], "--parallel", "2")
+    with (
+        worker(*words, home=home, url=place[0], **late) as one,
+        worker(*words, home=home, url=place[0], **early) as other,
+        split_of(tmp_path / "work", 24, home, place, **early) as split,
+    ):
+        assert split.end() == 0, split.lines
+        all_done_once(split.json, tmp_path / "work")
+        assert sum(model.asked.values()) == len(model.asked) == 24
+        assert all(any("done" in line for line in each.lines) for each in (one, other))
+
+
+@pytest.mark.promise("WORKER-5")
+def test_jobs_wait_for_a_worker_of_their_version_and_say_so(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home")
+    newer = with_change(tmp_path / "newer", "import handrail\nhandrail.__version__ = '99.0'\n")
+    with split_of(tmp_path / "work", 3, home, place) as split:
+        split.until(f"No worker takes jobs of the workspace {name}")
+        with worker("--workspace", name, home=home, url=url, **newer) as other:
+            split.until("have other versions (99.0")
+            split_id = query_log_id(tmp_path / "work", home, place)
+            shown = run(
+                *("splits", "show", split_id, "--json"),
+                cwd=tmp_path / "work",
+                HANDRAIL_HOME=str(home),
+                HANDRAIL_DATABASE=url,
+                HANDRAIL_DATABASE_WORKSPACE=name,
+            )
+            assert "99.0" in json.loads(shown.stdout)["stalled"]
+            with worker("--workspace", name, home=home, url=url) as own:
+                assert split.end() == 0, split.lines
+                all_done_once(split.json, tmp_path / "work")
+                assert own.until("done")
+            assert not any("began" in line for line in other.lines)
+
+
+def query_log_id(root: Path, home: Path, place: tuple[str, str]) -> str:
+    """The split that was begun last."""
+    listed = run(
+        *("splits", "list", "--json"),
+        cwd=root,
+        HANDRAIL_HOME=str(home),
+        HANDRAIL_DATABASE=place[0],
+        HANDRAIL_DATABASE_WORKSPACE=place[1],
+    )
+    found: str = json.loads(listed.stdout)[0]["session_id"]
+    return found
+
+
+# Workers that cannot work
+
+
+@pytest.mark.promise("WORKER-6")
+def test_worker_whose_key_is_refused_ends_and_its_job_goes_to_another(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    refused = FakeModel()
+    refused.refuses = True
+    with refused.server:
+        homes = [settings(each, tmp_path / f"home{at}") for at, each in enumerate((refused, model))]
+        words = ("--workspace", place[1])
+        with split_of(tmp_path / "work", 3, homes[1], place) as split:
+            with worker(*words, home=homes[0], url=place[0]) as bad:
+                assert bad.end() == 1
+                assert "handrail: " in bad.lines[-1]
+                assert "key" in bad.lines[-1]
+            with worker(*words, home=homes[1], url=place[0]):
+                assert split.end() == 0, split.lines
+        all_done_once(split.json, tmp_path / "work")
+
+
+def test_worker_that_cannot_use_the_database_or_a_model_says_why(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home")
+    wrong = url.replace("//handrail@", "//nobody:secret-password@")
+    words = ("worker", "--workspace", name)
+    for changes, status, told in (
+        ({"HANDRAIL_DATABASE": wrong}, 1, 'role "nobody" does not exist'),
+        ({"HANDRAIL_DATABASE": url, "HANDRAIL_MODEL": "anthropic/none"}, 1, "ANTHROPIC_API_KEY"),
+        ({}, 2, "--database"),
+    ):
+        ended = run(*words, cwd=tmp_path, HANDRAIL_HOME=str(home), **changes)
+        assert (ended.returncode, ended.stdout) == (status, "")
+        assert told in ended.stderr
+        assert "secret-password" not in ended.stderr
+    ended = run("worker", cwd=tmp_path, HANDRAIL_HOME=str(home), HANDRAIL_DATABASE=url)
+    assert ended.returncode == 2
+    assert "--workspace" in ended.stderr
+
+
+def test_worker_works_on_a_full_disk_unless_it_cannot_even_say_what_it_does(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home")
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    changes = with_change(tmp_path / "full", full)
+    with split_of(tmp_path / "work", 3, home, place) as split:
+        with Path("/dev/full").open("w") as nowhere:
+            mute = subprocess.run(
+                command("worker", "--workspace", name),
+                env=environment(HANDRAIL_HOME=str(home), HANDRAIL_DATABASE=url),
+                stdout=nowhere,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+        assert mute.returncode == 1
+        assert "No space left on device" in mute.stderr
+        with worker("--workspace", name, home=home, url=url, **changes):
+            assert split.end() == 0, split.lines
+    all_done_once(split.json, tmp_path / "work")
+
+
+def test_stopped_worker_ends_its_jobs_or_gives_them_back(place: tuple[str, str], tmp_path: Path) -> None:
+    url, name = place
+    slow = FakeModel(pause=1.5)
+    with slow.server:
+        home = settings(slow, tmp_path / "home")
+        words = ("--workspace", name, "--parallel", "1")
+        with split_of(tmp_path / "work", 3, home, place) as split:
+            with worker(*words, home=home, url=url) as first:
+                first.until("began")
+                first.process.send_signal(signal.SIGTERM)
+                assert first.end() == 0
+                assert first.until("done")
+            with worker(*words, "--grace", "0", home=home, url=url) as second:
+                second.until("began")
+                second.process.send_signal(signal.SIGINT)
+                assert second.end() == 0
+                assert second.until("1 unfinished jobs are back on the queue")
+            with worker(*words, home=home, url=url):
+                assert split.end() == 0, split.lines
+        all_done_once(split.json, tmp_path / "work")
+        assert sum(slow.asked.values()) <= 4, "only the job that was given back is asked for again"
+
+
+# What leaves the machine, and what may come in
+
+
+@pytest.mark.promise("WORKER-7")
+@pytest.mark.promise("WORKER-9")
+def test_known_secrets_are_hidden_in_what_workers_get(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place[0].replace("@", ":p%40ss-of-the-database@"), place[1]
+    secret, password = "hunter2-hunter2-hunter2", "p@ss-of-the-database"
+    home = settings(model, tmp_path / "home")
+    root = project(tmp_path / "work", 2)
+    (root / ".env").write_text(f"SERVICE_PASSWORD={secret}\n")
+    with (root / "m01.py").open("a") as file:
+        file.write(f"\nPASSWORD, DATABASE = '{secret}', '{password}'\n")
+    with split_of(root, 2, home, (url, name)) as split:
+        split.until("No worker takes jobs")
+        queued = query(url, "SELECT inputs FROM dbos.workflow_input")
+        assert len(queued) == 2
+        assert secret not in str(queued)
+        assert password not in str(queued)
+        assert "m01.py" in str(queued)
+        with worker("--workspace", name, home=home, url=url):
+            assert split.end() == 0, split.lines
+        audit = ("audit", split.json["session_id"])
+        place_of = {
+            "HANDRAIL_HOME": str(home),
+            "HANDRAIL_DATABASE": url,
+            "HANDRAIL_DATABASE_WORKSPACE": name,
+        }
+        rows = [json.loads(line) for line in run(*audit, "--json", cwd=root, **place_of).stdout.splitlines()]
+        assert [(row["model"], row["cost_usd"]) for row in rows] == [
+            ("mine/test-model", pytest.approx(USD))
+        ] * 2
+        sent, _, answered = run(*audit, "--raw", "1", cwd=root, **place_of).stdout.partition("\n")
+        assert str(json.loads(sent)["messages"]) in model.seen
+        assert answered.startswith("data: ")
+    assert len(model.seen) == 2
+    assert secret not in str(model.seen)
+    assert secret in (root / "m01.py").read_text()
+    assert "new m01.py" in (root / "m01.py").read_text()
+
+
+def test_pickled_job_in_the_database_runs_no_code(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home")
+    mark = tmp_path / "mark"
+
+    class Hostile:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(mark),)
+
+    pickled = base64.b64encode(pickle.dumps({"args": (Hostile(),), "kwargs": {}})).decode()
+    with worker("--workspace", name, home=home, url=url):
+        query(
+            url,
+            """
+            INSERT INTO dbos.workflow_status
+            (workflow_uuid, status, name, queue_name, serialization, priority, recovery_attempts)
+            VALUES ('hostile', 'ENQUEUED', 'handrail_subtask', %(queue)s, 'py_pickle', 0, 0)""",
+            {"queue": f"handrail:{name}"},
+        )
+        query(
+            url,
+            "INSERT INTO dbos.workflow_input (workflow_uuid, inputs) VALUES ('hostile', %(inputs)s)",
+            {"inputs": pickled},
+        )
+        with split_of(tmp_path / "work", 2, home, place) as split:
+            assert split.end() == 0, split.lines
+    query(url, "DELETE FROM dbos.workflow_status WHERE workflow_uuid = 'hostile'")
+    assert not mark.exists()
+
+
+@pytest.mark.promise("WORKER-8")
+def test_split_on_workers_stays_within_its_budget(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home")
+    with (
+        worker("--workspace", name, home=home, url=url),
+        split_of(tmp_path / "work", 12, home, place, "--max-tokens", "1500") as split,
+    ):
+        assert split.end() == 4, split.lines
+    report = split.json
+    assert report["status"] == "paused: budget"
+    assert report["tokens"] <= 1_500
+    assert report["tokens"] == report["counts"]["done"] * TOKENS > 0
+    assert changed(tmp_path / "work") == []
