@@ -32,9 +32,9 @@ from handrail.storage.locks import is_held, try_hold_stream
 from handrail.storage.log_repair import open_log, verify
 from handrail.storage.postgres import connection as deadlines
 from handrail.storage.postgres.database import PostgresDatabase
+from tests.cut_connection import Moment, Proxy
 from tests.postgres import Server
 from tests.storage.backends import change
-from tests.storage.cut_connection import Moment, Proxy
 
 STREAM = "session:s_1"
 DEADLINE = 60.0

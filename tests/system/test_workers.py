@@ -6,13 +6,11 @@ import os
 import pickle
 import random
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from handrail.__main__ import main
+from tests.cut_connection import Proxy
 from tests.forks import Forks, forks
 from tests.interfaces.cli.program import command, environment, run
 from tests.postgres import Server
@@ -189,61 +188,6 @@ def test_split_that_is_killed_fetches_what_was_done_meanwhile(
 
 
 # The network
-
-
-class Proxy:
-    """Forwards connections to the database until it is cut."""
-
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._open = threading.Event()
-        self._open.set()
-        self._ends: list[socket.socket] = []
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        self.refuses = False
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def hold(self) -> None:
-        """Let nothing through; connections stay open, as when a cable is pulled."""
-        self._open.clear()
-
-    def refuse(self) -> None:
-        """Close all connections, and new ones at once."""
-        self.refuses = True
-        self._open.set()
-        for each in self._ends:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-
-    def restore(self) -> None:
-        self.refuses = False
-        self._open.set()
-
-    def close(self) -> None:
-        self.refuse()
-        self._server.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                near, _ = self._server.accept()
-                if self.refuses:
-                    near.close()
-                    continue
-                far = socket.create_connection(("127.0.0.1", self._target))
-                self._ends += [near, far]
-                for pair in ((near, far), (far, near)):
-                    threading.Thread(target=self._forward, args=pair, daemon=True).start()
-
-    def _forward(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                self._open.wait()
-                target.sendall(data)
-        for each in (source, target):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.promise("WORKER-3")
