@@ -18,8 +18,6 @@ from bench.repair.tasks import PARTS, Task, all_tasks, part_of_tasks
 from bench.repair.workspace import score, workspace
 
 LIMIT_SECONDS = 600.0
-LEAST_TOKENS = 1
-"""Samples without any build to compare with: one answer."""
 
 
 def main() -> None:
@@ -60,6 +58,11 @@ def main() -> None:
     if not tasks:
         raise SystemExit(f"No task is named {options.tasks}.")
     if not options.report:
+        if "samples" in names and "build" not in names and not _builds(options.results):
+            raise SystemExit(
+                f"samples get the tokens that build took, and {options.results} has no result of build: "
+                "use --harness build,samples."
+            )
         for peer in PEERS:
             if peer.name in names and not peer.installed:
                 raise SystemExit(f"{peer.name} is not here: python -m bench.peers --install {peer.name}")
@@ -126,12 +129,17 @@ def run_one(name: str, task: Task, setting: Setting) -> Record:
 
 def _budget(task: Task, file: Path) -> int:
     """Computed tokens for samples of this task: what build took, and at least what it takes on the median."""
-    took = {
-        name: computed(record["tokens"])
-        for (harness, name), record in results.load(file).items()
+    took = _builds(file)
+    return int(max(took.get(task.name, 0), median(took.values())))
+
+
+def _builds(file: Path) -> dict[str, int]:
+    """Computed tokens of build, by task."""
+    return {
+        task: computed(record["tokens"])
+        for (harness, task), record in results.load(file).items()
         if harness == "build"
     }
-    return int(max(took.get(task.name, 0), median(took.values()) if took else LEAST_TOKENS))
 
 
 def _version(handrail: Path) -> str:

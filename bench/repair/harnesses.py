@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -16,7 +17,6 @@ from bench.repair.tasks import Task
 from bench.repair.workspace import Ended, Place, run, test
 
 ATTEMPTS = 12
-MOST_SAMPLES = 40
 CHECK = "python -m pytest -q"
 FENCED = re.compile(r"```[\w.-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 FIRST_WARM, STEP, WARMEST = 0.3, 0.15, 1.0
@@ -44,21 +44,25 @@ class Outcome(NamedTuple):
     """Attempts and wasted ones; None where the harness does not tell."""
     log: str = ""
     """What a person can read to see what went wrong."""
+    stopped: bool = False
+    """The time limit ended it."""
 
 
 def one_shot(task: Task, place: Place, setting: Setting) -> Outcome:
     """One question with all files; its answer is taken as it is."""
+    began = time.monotonic()
     text = _ask(task, setting, number=1)
     if text is None:
-        return Outcome(done=False, end="no file in the answer")
+        stopped = time.monotonic() - began > setting.seconds
+        return Outcome(done=False, end="no file in the answer", stopped=stopped)
     (place.folder / task.module).write_text(text)
     return Outcome(done=True, end="answered")
 
 
 def samples(task: Task, place: Place, setting: Setting) -> Outcome:
     """The same question again, warmer, until the tests pass or the tokens are spent; the best is kept."""
-    began, seen, best, most = time.monotonic(), {task.start}, task.start, -1
-    for number in range(1, MOST_SAMPLES + 1):
+    began, seen, best, most, spent = time.monotonic(), {task.start}, task.start, -1, False
+    for number in count(1):
         text = _ask(task, setting, number)
         if text is not None and text not in seen:
             seen.add(text)
@@ -68,13 +72,11 @@ def samples(task: Task, place: Place, setting: Setting) -> Outcome:
                 return Outcome(done=True, end=f"sample {number} passes")
             if tested.passed > most:
                 best, most = text, tested.passed
-        if (
-            computed(setting.server.proxy.tokens()) >= setting.tokens
-            or time.monotonic() - began > setting.seconds
-        ):
+        spent = computed(setting.server.proxy.tokens()) >= setting.tokens
+        if spent or time.monotonic() - began > setting.seconds:
             break
     (place.folder / task.module).write_text(best)
-    return Outcome(done=False, end=f"none of {number} samples passes")
+    return Outcome(done=False, end=f"none of {number} samples passes", stopped=not spent)
 
 
 def _ask(task: Task, setting: Setting, number: int) -> str | None:
@@ -129,7 +131,8 @@ def _handrail(words: list[str], task: Task, place: Place, setting: Setting) -> O
     attempts = attempts_of(exported, task.module)
     log = "\n".join([ended.errors, ended.output, *map(json.dumps, exported)])
     why = [event["detail"] for event in exported if event["type"] in {"run_failed", "turn_finished"}]
-    return Outcome(ended.status == 0, _end(ended, why[-1] if why else ended.errors), attempts, log)
+    end = _end(ended, why[-1] if why else ended.errors)
+    return Outcome(ended.status == 0, end, attempts, log, stopped=ended.status is None)
 
 
 def _end(ended: Ended, words: str) -> str:
@@ -181,7 +184,8 @@ def aider(task: Task, place: Place, setting: Setting) -> Outcome:
     end = "gave up" if gave_up else "edited" if edited else "no edit"
     if ended.status != 0:
         end = _end(ended, ended.errors or ended.output)
-    return Outcome(ended.status == 0 and edited and not gave_up, end, log=ended.output + ended.errors)
+    done, log = ended.status == 0 and edited and not gave_up, ended.output + ended.errors
+    return Outcome(done, end, log=log, stopped=ended.status is None)
 
 
 def mini(task: Task, place: Place, setting: Setting) -> Outcome:
@@ -202,7 +206,8 @@ def mini(task: Task, place: Place, setting: Setting) -> Outcome:
     ended = run([str(FOLDER / "mini/bin/mini"), *words], place, setting.seconds, environment)
     status = json.loads(kept.read_text())["info"].get("exit_status", "") if kept.exists() else ""
     end = status or _end(ended, ended.errors or ended.output)
-    return Outcome(status == "Submitted", end, log=ended.output + ended.errors)
+    log = ended.output + ended.errors
+    return Outcome(status == "Submitted", end, log=log, stopped=ended.status is None)
 
 
 HARNESSES: dict[str, Callable[[Task, Place, Setting], Outcome]] = {

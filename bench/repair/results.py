@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -66,16 +67,25 @@ HEADS = (
     "of it read",
     "tokens out",
     "seconds",
+    "stopped at the limit",
     "wasted attempts",
 )
 
 
 def table(records: list[Record]) -> str:
-    """One row a harness; tokens and seconds are medians of a task."""
+    """One row a harness, with tokens and seconds as medians of a task; then the versions and limits in it."""
     names = list(dict.fromkeys(record["harness"] for record in records))
     rows = [HEADS, tuple("---" if not number else "---:" for number in range(len(HEADS)))]
     rows += [_row(name, [record for record in records if record["harness"] == name]) for name in names]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    versions = Counter(record["version"] or "unknown" for record in records)
+    limits = Counter(f"{record['limit']:g} s" for record in records)
+    line = f"Results by version: {_counted(versions)}; by limit: {_counted(limits)}."
+    return "\n".join([*(f"| {' | '.join(row)} |" for row in rows), "", line])
+
+
+def _counted(counter: Counter[str]) -> str:
+    """Such as `abc1234 (7), def5678 (1)`."""
+    return ", ".join(f"{name} ({number})" for name, number in counter.most_common())
 
 
 def _row(name: str, records: list[Record]) -> tuple[str, ...]:
@@ -100,6 +110,7 @@ def _row(name: str, records: list[Record]) -> tuple[str, ...]:
             for name in ("prompt", "fresh", "out")
         ),
         f"{median(record['seconds'] for record in records):,.0f}",
+        str(sum(record.get("stopped", False) for record in records)),
         _wasted([record["attempts"] for record in records if record.get("attempts")]),
     )
 

@@ -85,10 +85,13 @@ def run(
     *,
     walled: bool = True,
 ) -> Ended:
-    """Run a program in the workspace. Walled: it writes only there and in its home, and sees no solutions."""
+    """Run a program in the workspace. Walled: it writes only there and in its home, and sees no solutions.
+
+    It ends when the bench does, however that happens.
+    """
     command = [*_wall(place), *words] if walled else words
     process = subprocess.Popen(
-        command,
+        ["setpriv", "--pdeathsig=KILL", *command],
         cwd=place.folder,
         env=place.environment | (environment or {}),
         stdin=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -16,11 +17,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from bench.repair import results
+from bench.repair.__main__ import main
 from bench.repair.events import attempts_of
-from bench.repair.harnesses import exported_events
-from bench.repair.model_server import Proxy
+from bench.repair.harnesses import Setting, exported_events, samples
+from bench.repair.model_server import ModelServer, Proxy
 from bench.repair.tasks import all_tasks
 from bench.repair.workspace import Place, Score, run, score
+from handrail.models.embedded.model_files import QWEN
+from handrail.models.embedded.server_files import RunningServer
+from handrail.models.embedded.server_process import ServerProcess
 
 TASKS = {task.name: task for task in all_tasks()}
 ROOT = Path(__file__).parents[2]
@@ -126,6 +131,23 @@ def test_a_program_is_stopped_at_its_limit(place: Place) -> None:
     assert run(["sh", "-c", "echo begun; exec sleep 600"], place, 1).status is None
 
 
+@pytest.mark.parametrize("walled", [True, False])
+def test_a_program_ends_with_the_bench_that_is_killed(tmp_path: Path, walled: bool) -> None:
+    home, fifo = tmp_path / "home", tmp_path / "fifo"
+    home.mkdir()
+    os.mkfifo(fifo)
+    begin = ["sh", "-c", f"exec 3>{fifo}; echo begun >&3; exec sleep 600"]
+    place = f"Place(Path({str(home)!r}), Path({str(home)!r}))"
+    code = f"from bench.repair.workspace import *; run({begin!r}, {place}, 600, walled={walled})"
+    bench = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    with fifo.open() as lines:
+        assert lines.readline() == "begun\n"
+        bench.kill()
+        bench.wait()
+        closed, _, _ = select.select([lines], [], [], 60)
+    assert closed
+
+
 PIECES: list[dict[str, Any]] = [
     {"prompt_progress": {"total": 50, "cache": 20, "processed": 50}},
     {"choices": [{"delta": {"content": "a"}}]},
@@ -143,9 +165,10 @@ class Upstream(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         assert self.headers["Authorization"] == "Bearer secret"
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream" if asked["stream"] else "application/json")
+        stream = asked.get("stream", False)
+        self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
         self.end_headers()
-        if not asked["stream"]:
+        if not stream:
             said = {"choices": [{"message": {"content": "ab"}}], "timings": PIECES[-1]["timings"]}
             self.wfile.write(json.dumps(said).encode())
             return
@@ -200,6 +223,28 @@ def test_an_answer_that_was_not_awaited_is_counted_by_its_pieces_and_hung_up_on(
     assert proxy.tokens() == {"prompt": 0, "fresh": 0, "out": 0}
 
 
+@pytest.mark.parametrize(("seconds", "said"), [(60.0, "none of 3"), (0.000001, "none of 1")])
+def test_samples_that_the_limit_ends_before_their_tokens_are_spent_say_so(
+    proxy: Proxy, place: Place, seconds: float, said: str
+) -> None:
+    running = RunningServer(os.getpid(), proxy.url, "secret", 4096, 1, 0)
+    process = ServerProcess(QWEN, Path("model.gguf"), place.home)
+    setting = Setting(ModelServer(Path("model.gguf"), process, running, proxy), Path(), seconds, tokens=100)
+    outcome = samples(TASKS["votes-write"], place, setting)
+    assert said in outcome.end
+    assert outcome.stopped == (seconds < 1)
+
+
+def test_samples_without_a_build_to_compare_with_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "repair.jsonl"
+    monkeypatch.setattr(sys, "argv", ["repair", "--harness", "samples", "--results", str(file)])
+    with pytest.raises(SystemExit, match="use --harness build,samples"):
+        main()
+    assert not file.exists()
+
+
 def test_events_of_a_session_are_read_from_its_export(place: Place) -> None:
     handrail = Path(sys.executable).with_name("handrail")
     environment = {"HANDRAIL_HOME": str(place.home / "handrail")}
@@ -248,6 +293,7 @@ def test_candidates_tell_themselves_how_they_ended() -> None:
 
 def record(harness: str, task: str, **other: Any) -> results.Record:
     usual = {"kind": "bug", "done": True, "hidden": True, "visible": True, "seconds": 2.0, "attempts": None}
+    usual |= {"version": "abc1234", "limit": 600.0, "stopped": False}
     return {
         "harness": harness,
         "task": task,
@@ -288,6 +334,13 @@ def test_the_table_tells_false_completes_and_wasted_attempts_apart() -> None:
         "1",
     )
     assert cells["wasted attempts"] == "1 of 4 (unchanged 1)"
+
+
+def test_the_table_tells_which_versions_and_limits_it_mixes_and_what_the_limit_ended() -> None:
+    other = record("build", "b", version="def5678", limit=150.0, stopped=True)
+    told = results.table([record("build", "a"), other, record("samples", "a")])
+    assert told.endswith("Results by version: abc1234 (2), def5678 (1); by limit: 600 s (2), 150 s (1).")
+    assert [row.split("|")[-3].strip() for row in told.splitlines()[2:4]] == ["1", "0"]
 
 
 @pytest.mark.parametrize(
