@@ -9,9 +9,13 @@ from acp import schema
 
 from tests.interfaces.acp.editor import DEADLINE, Editor, opened
 from tests.interfaces.acp.test_session import call
+from tests.interfaces.cli.commands.test_build import CHECKS, TESTS
 from tests.interfaces.cli.program import run, script
+from tests.pipelines.build import builds
 from tests.processes import gone, lasting, running
+from tests.tools.sandbox.machine import offer
 from tests.tools.sources.places import words
+from tests.verification.projects import best_sandbox
 
 pytestmark = pytest.mark.anyio
 
@@ -113,3 +117,19 @@ async def test_stop_ends_a_check_that_a_command_runs(tmp_path: Path, folder: Pat
         await open_.agent.cancel(session_id=session)
         assert await gone(word)
     assert stopped == ["cancelled"]
+
+
+@pytest.mark.promise("BUILD-17")
+async def test_build_applies_what_the_checks_accept(tmp_path: Path, folder: Path, settings: Path) -> None:
+    offer(best_sandbox())
+    (settings / "config.toml").write_text(CHECKS + TESTS)
+    (folder / "calc.py").write_text(builds.WRONG)
+    model = script(tmp_path, *builds.script([builds.FIX]))
+    editor = Editor()
+    async with opened(folder, model, "--mode", "edit", editor=editor) as open_:
+        session = await open_.new()
+        await open_.prompt(session, "/build")
+        assert "Say what to build" in editor.text_of()
+        assert await open_.prompt(session, f"/build {builds.TASK}") == "end_turn"
+    assert ("Complete: double returns twice its number" in editor.text_of()) == builds.COPIES
+    assert (folder / "calc.py").read_text() == (builds.RIGHT if builds.COPIES else builds.WRONG)

@@ -1,12 +1,17 @@
 """What a run asks or offers, clicked in a browser: unclear messages, pauses, cut answers, plans."""
 
 import json
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.interfaces.cli.commands.test_build import CHECKS, TESTS
 from tests.interfaces.web.site import Site, ended, last_turn, ready, send
 from tests.pipelines.agents import GOOD, QUESTION, QUOTE, answers, demo
+from tests.pipelines.build import builds
+from tests.tools.sandbox.machine import offer
+from tests.verification.projects import best_sandbox, write
 
 ROUTED = {"HANDRAIL_AUTO_ROUTE": "on"}
 OPTIONS = [{"id": "chat", "title": "only look"}, {"id": "agent", "title": "anything"}]
@@ -151,3 +156,18 @@ def test_slash_commands_start_sessions_and_sort_them(site: Site, page: Page) -> 
     page.goto(site.place("builds"))
     page.get_by_role("button", name="Start a build").click()
     expect(page.locator("#message")).to_have_value("/build ")
+
+
+@pytest.mark.promise("BUILD-17")
+def test_build_in_the_composer_applies_what_the_checks_accept(site: Site, page: Page, home: Path) -> None:
+    offer(best_sandbox())
+    write(home / "handrail", {"config.toml": CHECKS + TESTS})
+    write(site.root, {"calc.py": builds.WRONG})
+    site.open(page, *builds.script([builds.FIX]), HANDRAIL_MODE="edit")
+    page.fill("#message", f"/build {builds.TASK}")
+    page.press("#message", "Enter")
+    expect(page.locator(".user .bubble")).to_have_text(builds.TASK)
+    ended(page)
+    if builds.COPIES:
+        expect(page.locator("#log")).to_contain_text("Complete: double returns twice its number")
+    assert (site.root / "calc.py").read_text() == (builds.RIGHT if builds.COPIES else builds.WRONG)

@@ -79,9 +79,9 @@ def project(root: Path, checklist: str = "- [ ] Add one.py\n- [ ] Add two.py\n")
     return write(root, {"zero.py": "ZERO = 0\n", "plan.md": checklist})
 
 
-async def do(root: Path, options: DoOptions, user: Answers) -> str:
+async def do(root: Path, options: DoOptions, user: Answers, settings: str = ITEM_CHECKS) -> str:
     """How the run ended."""
-    async with conversation(root, SCRIPT, mode="edit", settings=ITEM_CHECKS, answerable=False) as talk:
+    async with conversation(root, SCRIPT, mode="edit", settings=settings, answerable=False) as talk:
         return (await run_checklist(talk.app, "plan.md", options, user)).ended
 
 
@@ -113,6 +113,17 @@ async def test_limit_of_items_asks_or_stops_and_the_next_call_goes_on(tmp_path: 
     willing = Answers(more=True)
     assert await do(root, options, willing) == "done"
     assert willing.asked == ["1 attempted, 1 left", "waited 2"]
+
+
+@pytest.mark.promise("BUILD-19")
+async def test_item_whose_changelog_takes_no_entry_is_not_ticked(tmp_path: Path) -> None:
+    root, user = project(tmp_path, "- [ ] Add one.py\n"), Answers()
+    settings = f'{ITEM_CHECKS}[build]\nchangelog = "LOG.md"\n'
+    assert await do(root, AUTO, user, settings) == "not_complete"
+    assert [each.state for each in user.results] == ["failed"]
+    assert (root / "plan.md").read_text() == "- [ ] Add one.py\n"
+    assert not (root / "one.py").exists()
+    assert ("which is not there" in user.results[0].detail) == COPIES
 
 
 @pytest.mark.promise("DO-1")

@@ -12,8 +12,10 @@ from tests.engine.conversation import conversation, script_file
 from tests.pipelines.build.builds import (
     APPROVED,
     COPIES,
+    FAST,
     FIX,
     PLAN,
+    PROJECT,
     RIGHT,
     TASK,
     WRONG,
@@ -111,6 +113,43 @@ async def test_entry_goes_to_the_changelog_of_the_settings_which_the_model_canno
     assert ("docs/log.md is written by Handrail" in refused.detail) == COPIES
 
 
+LOG = "# Changelog\n\n## [2020-01-01] - Old\n- x\n"
+
+
+@pytest.mark.promise("BUILD-19")
+async def test_entry_whose_words_do_not_fit_the_changelog_is_written_by_template(tmp_path: Path) -> None:
+    files = {"calc.py": WRONG, "CHANGELOG.md": LOG}
+    odd = {**PLAN, "objective": "double returns twice # #"}  # a heading would lose its end
+    answer = {"changes": [FIX], "changelog": "twice, as asked"}
+    done = await build(tmp_path, script(answer, plan=odd), files=files, settings=CHECK)
+    assert done.state == ("complete" if COPIES else "failed"), done.detail
+    if COPIES:
+        _, entry, old = done.text("CHANGELOG.md").split("\n## ")
+        assert entry.partition("] - ")[2] == "Changes\n\n- Changed: `calc.py`\n"
+        assert old == "[2020-01-01] - Old\n- x\n"
+
+
+@pytest.mark.promise("BUILD-19")
+@pytest.mark.parametrize(
+    ("changelog", "words"),
+    [
+        pytest.param(None, "build.changelog names docs/log.md, which is not there", id="missing"),
+        pytest.param("# Log\n\n```\nopen\n", "cannot be added to docs/log.md", id="open code block"),
+    ],
+)
+async def test_changelog_that_takes_no_entry_fails_the_build_which_applies_nothing(
+    tmp_path: Path, changelog: str | None, words: str
+) -> None:
+    settings = f'{CHECK}[build]\nchangelog = "docs/log.md"\n'
+    files = {"calc.py": WRONG} | ({"docs/log.md": changelog} if changelog else {})
+    done = await build(tmp_path, script([FIX]), files=files, settings=settings)
+    assert done.state == "failed"
+    assert {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.*")} == files
+    if COPIES:
+        assert words in done.detail
+        assert done.history.transitions[-1].before == "awaiting_documentation_gate"
+
+
 @pytest.mark.promise("BUILD-14")
 async def test_failure_that_comes_twice_goes_to_the_other_model(tmp_path: Path) -> None:
     wrong = [[replaced(f"number + {each}", f"number + {each + 1}")] for each in (1, 2)]
@@ -127,3 +166,53 @@ async def test_failure_that_comes_twice_goes_to_the_other_model(tmp_path: Path) 
         assert done.text("calc.py") == RIGHT
         asked = [each.model for each in done.events if isinstance(each, RequestStarted)]
         assert [each == other for each in asked] == [False, True, False, False, True]
+
+
+COVERS = """\
+import json
+import re
+from pathlib import Path
+
+
+def pytest_addoption(parser):
+    parser.addoption("--cov")
+    parser.addoption("--cov-report", action="append", default=[])
+    parser.addoption("--no-cov", action="store_true")
+
+
+def pytest_sessionfinish(session):
+    names = re.findall(r"def (\\w+)", Path("calc.py").read_text())
+    tests = Path("tests/test_calc.py").read_text()
+    tested = [name for name in names if f"{name}(" in tests]
+    for report in session.config.option.cov_report:
+        totals = {"percent_covered": 100 * len(tested) / len(names)}
+        Path(report.partition(":")[2]).write_text(json.dumps({"totals": totals}))
+"""
+"""In place of pytest-cov: the share of functions that the tests name."""
+MEASURED = {
+    **PROJECT,
+    "conftest.py": COVERS,
+    "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["tests"]\naddopts = "--cov=."\n',
+}
+UNTESTED = "\n\ndef third(number):\n    return number // 3\n\n\ndef fourth(number):\n    return number // 4\n"
+
+
+@pytest.mark.promise("BUILD-18")
+@pytest.mark.parametrize(
+    ("before", "after", "state"),
+    [
+        pytest.param(WRONG + UNTESTED, RIGHT + UNTESTED, "complete", id="was too low"),
+        pytest.param(WRONG, RIGHT + UNTESTED, "escalated", id="too low by the task"),
+    ],
+)
+async def test_coverage_counts_only_where_the_task_brings_it_below_the_threshold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, state: str
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    files, answers = {**MEASURED, "calc.py": before}, script([whole("calc.py", after)])
+    done = await build(tmp_path, answers, files=files, settings=FAST)
+    assert done.state == (state if COPIES else "failed"), done.detail
+    assert done.text("calc.py") == (after if done.state == "complete" else before)
+    if COPIES and state != "complete":
+        why = " ".join(each.why for each in done.history.transitions)
+        assert "tests run 50.0 % of the code; 70 % are needed" in why
