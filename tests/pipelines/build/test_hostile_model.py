@@ -16,6 +16,7 @@ from handrail.verification.protection import (
 from handrail.workspace.test_files import is_test_file
 from tests.pipelines.build.builds import (
     COPIES,
+    FIX,
     PLAN,
     PROJECT,
     TASK,
@@ -139,6 +140,50 @@ async def test_hostile_way_never_ends_in_complete_and_changes_nothing(tmp_path: 
     assert not (tmp_path / "evil.py").exists()
     if COPIES:
         assert words in " ".join([done.detail, *(each.why for each in done.history.transitions)])
+
+
+PYPROJECT = """\
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+addopts = "-q"
+
+[tool.ruff]
+line-length = 100
+"""
+SETTINGS_FILES = {
+    **PROJECT,
+    "pyproject.toml": PYPROJECT,
+    "ruff.toml": "line-length = 100\n",
+    "package.json": '{"scripts": {"test": "node --test"}}\n',
+    "Makefile": "test:\n\tpython -m unittest\n",
+    ".github/workflows/ci.yml": "run: make test\n",
+}
+LOOSENED: dict[str, Mapping[str, Any]] = {
+    "deselects a test": replaced('addopts = "-q"', 'addopts = "-q --deselect tests"', "pyproject.toml"),
+    "looks for tests elsewhere": replaced('testpaths = ["tests"]', 'testpaths = ["docs"]', "pyproject.toml"),
+    "ignores a rule": replaced("line-length = 100", 'lint.ignore = ["F401"]', "ruff.toml"),
+    "replaces the script": replaced("node --test", "true", "package.json"),
+    "replaces the target": replaced("python -m unittest", "true", "Makefile"),
+    "replaces the workflow": replaced("make test", "true", ".github/workflows/ci.yml"),
+    "deletes the settings": {"form": "delete", "path": "pyproject.toml"},
+    "rewrites the settings": whole("pyproject.toml", "[tool.pytest.ini_options]\n"),
+}
+
+
+@pytest.mark.promise("BUILD-4")
+@pytest.mark.parametrize("way", LOOSENED)
+async def test_setting_of_a_check_that_is_there_is_not_changed_beside_a_right_fix(
+    tmp_path: Path, way: str
+) -> None:
+    change = LOOSENED[way]
+    answers = script([FIX, change], plan=planned("calc.py", change["path"]))
+    done = await build(tmp_path, answers, files=SETTINGS_FILES)
+    assert done.state in ("failed", "escalated")
+    left = {name: (tmp_path / name).read_text() for name in SETTINGS_FILES}
+    assert left == SETTINGS_FILES
+    if COPIES:
+        why = " ".join([done.detail, *(each.why for each in done.history.transitions)])
+        assert f"{change['path']} decides what the checks do" in why
 
 
 def test_files_of_tests_and_of_check_settings_are_closed_unless_the_task_names_them() -> None:

@@ -19,10 +19,19 @@ from handrail.engine.next_step import (
 )
 from handrail.engine.pipeline import Failed, Output, Outputs, Passed, Verdict
 from handrail.pipelines.build.pipeline import BUILD
-from handrail.pipelines.build.states import ENDS, TABLE, WORKING, BuildHistory, ImpossibleStep, step_from
+from handrail.pipelines.build.states import (
+    ENDS,
+    TABLE,
+    WORKING,
+    BuildHistory,
+    ImpossibleStep,
+    history_of,
+    step_from,
+)
 from handrail.protocol.events import (
     Event,
     GateFailed,
+    RunBrokenOff,
     RunCompleted,
     RunFailed,
     RunPaused,
@@ -37,53 +46,81 @@ from handrail.sessions.run_state import RunState
 GATES = ("G1_plan", "G2_audit", "G3_execution", "G4_documents", "G5_verification")
 
 
-class Walk:
-    """A run of the pipeline in which chance decides what every gate says."""
+OFTEN = st.sampled_from([*[True] * 9, False])
+HAPPENS = st.sampled_from([*["go"] * 40, *["kill"] * 4, "cancel"])
 
-    def __init__(self, passes: Callable[[str], bool], skips: tuple[str, ...]) -> None:
-        self.run = RunState(run_id="r", pipeline="build", skips=skips)
-        self.history = BuildHistory()
+
+class Walk:
+    """A run of the pipeline in which chance decides what gates and the user say, and when it is killed."""
+
+    def __init__(self, data: st.DataObject, skips: tuple[str, ...]) -> None:
+        self._data = data
+        self._skips = skips
+        self._events: list[Event] = []
         self.said: dict[str, bool] = {}
         self.completed = 0
-        self._passes = passes
+        self.run, self.history = self._restored()
         self._add(RunStarted(run_id="r", turn_id="t", pipeline="build", skips=skips))
+
+    def _restored(self) -> tuple[RunState, BuildHistory]:
+        """What another process makes of the events."""
+        run = RunState(run_id="r", pipeline="build", skips=self._skips)
+        for event in self._events:
+            run.apply(event)
+        return run, history_of(self._events)
 
     def check(self, name: str) -> Callable[[Output, Outputs], Verdict]:
         def decide(_output: Output, _outputs: Outputs) -> Verdict:
             key = f"{name} {self.completed}"  # the same answer for the same output
             if key not in self.said:
-                self.said[key] = self._passes(name)
+                pauses = name == "plan_is_harmless"
+                self.said[key] = self._data.draw(st.booleans() if pauses else OFTEN, label=name)
             return Passed() if self.said[key] else Failed((name,))
 
         return decide
 
     def go(self) -> None:
-        checks = {name: self.check(name) for name in BUILD.functions.checks}
         while self.history.state not in ENDS:
-            outputs: dict[str, Any] = {name: {} for name in self.run.stages}
-            match next_step(BUILD, self.run, outputs, checks):
-                case RunStage(stage):
-                    self._add(StageStarted(run_id="r", stage_id="s", stage=stage.name, kind=stage.kind))
+            match self._data.draw(HAPPENS, label="happens"):
+                case "kill":
+                    before = self.run, self.history.transitions
+                    self.run, self.history = self._restored()
+                    assert (self.run, self.history.transitions) == before
+                case "cancel" if self.run.step == "paused":
+                    self._add(RunBrokenOff(run_id="r"))
+                case "cancel":
+                    self._add(RunFailed(run_id="r", reason="cancelled", detail=""))
+                case _ if self.run.step == "paused":
+                    self._add(RunResumed(run_id="r", again=self._data.draw(st.booleans(), label="again")))
+                case _ if self.run.open:
                     self.completed += 1
-                    self._add(StageCompleted(run_id="r", stage_id="s", stage=stage.name, output={}))
-                case FailGate(stage, gate, issues):
-                    failed = GateFailed(
-                        run_id="r", stage_id="s", stage=stage.name, gate=gate.check, issues=issues
-                    )
-                    self._add(failed)
-                case RepeatForRepair(unit, number):
-                    self._add(RunRepaired(run_id="r", first=unit.first, last=unit.last, number=number))
-                case PauseRun(pause):
-                    self._add(RunPaused(run_id="r", stage=pause.after, text="", choices=(), exit=1))
-                    self._add(RunResumed(run_id="r"))
-                case CompleteRun():
-                    self._add(RunCompleted(run_id="r"))
-                case FailRun(detail, reason):
-                    self._add(RunFailed(run_id="r", reason=reason, detail=detail))
-                case NextRound():
-                    raise AssertionError("a build has no rounds of its own")
+                    self._add(StageCompleted(run_id="r", stage_id="s", stage=self.run.open.stage, output={}))
+                case _:
+                    self._next()
+
+    def _next(self) -> None:
+        checks = {name: self.check(name) for name in BUILD.functions.checks}
+        outputs: dict[str, Any] = {name: {} for name in self.run.stages}
+        match next_step(BUILD, self.run, outputs, checks):
+            case RunStage(stage):
+                self._add(StageStarted(run_id="r", stage_id="s", stage=stage.name, kind=stage.kind))
+            case FailGate(stage, gate, issues):
+                self._add(
+                    GateFailed(run_id="r", stage_id="s", stage=stage.name, gate=gate.check, issues=issues)
+                )
+            case RepeatForRepair(unit, number):
+                self._add(RunRepaired(run_id="r", first=unit.first, last=unit.last, number=number))
+            case PauseRun(pause):
+                self._add(RunPaused(run_id="r", stage=pause.after, text="", choices=(), exit=1))
+            case CompleteRun():
+                self._add(RunCompleted(run_id="r"))
+            case FailRun(detail, reason):
+                self._add(RunFailed(run_id="r", reason=reason, detail=detail))
+            case NextRound():
+                raise AssertionError("a build has no rounds of its own")
 
     def _add(self, event: Event) -> None:
+        self._events.append(event)
         self.run.apply(event)
         self.history.saw(event)
 
@@ -92,10 +129,10 @@ class Walk:
 @settings(max_examples=200)
 @given(st.data(), st.sampled_from([(), ("audit",)]))
 def test_no_path_to_complete_misses_a_gate(data: st.DataObject, skips: tuple[str, ...]) -> None:
-    often = st.sampled_from([True, True, True, False])
-    walk = Walk(lambda name: data.draw(often, label=name), skips)
+    walk = Walk(data, skips)
     walk.go()
-    assert walk.history.state in ENDS
+    cancelled = [each.step for each in walk.history.transitions].count("cancelled")
+    assert cancelled == (walk.history.state == "cancelled")
     if walk.history.state == "complete":
         for gate in GATES:
             last = [said for key, said in walk.said.items() if key.startswith(f"{gate} ")]
