@@ -165,9 +165,15 @@ async def test_completion_offers_all_that_can_be_mentioned(tmp_path: Path) -> No
         build_map(root, cache)
         cache.close()
 
-        def offered(typed: str) -> list[str]:
-            return [each.text for each in complete_mention(app, typed, first=False)]
+        app.tasks.apply([{"op": "create", "title": "Round totals"}])
 
+        def offered(typed: str, *, first: bool = False) -> list[str]:
+            return [each.text for each in complete_mention(app, typed, first=first)]
+
+        assert offered("res", first=True) == ["research"]
+        assert "research" not in offered("res")
+        assert offered("task:") == ["task:1"]
+        assert "docs/" in offered("do")
         assert "Spec" in offered("Sp")
         assert offered("di") == ["diff"]
         assert "problems" in offered("pro")

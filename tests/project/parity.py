@@ -302,10 +302,10 @@ ROWS = (
         },
     ),
     Row(
-        "Doctor, storage, workspaces, files",
+        "Doctor, storage, workspaces, files, completion of mentions",
         ("doctor", "storage"),
         (),
-        ("/doctor", "/storage", "/workspace", "/workspaces", "/files", "/file"),
+        ("/doctor", "/storage", "/workspace", "/workspaces", "/files", "/file", "/mentions"),
         "Settings, the viewer",
         why_not={"conversation": IN_SHELL, "acp": EDITOR_PLACE, "mcp": SET_UP},
     ),

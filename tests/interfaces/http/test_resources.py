@@ -250,6 +250,23 @@ async def test_only_text_of_the_workspace_is_shown_and_no_secret(tmp_path: Path)
         await served.get("/trace/blame", 409, path="../outside.txt")
 
 
+@pytest.mark.promise("CTX-7")
+async def test_mentions_are_completed_as_in_the_terminal(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        (served.folder / "data").mkdir()
+        await served.post("/tasks", {"title": "Round totals"}, 201)
+
+        async def offered(typed: str, **query: str) -> list[tuple[str, str]]:
+            found = (await served.get("/mentions", typed=typed, **query))["mentions"]
+            return [(each["text"], each["note"]) for each in found]
+
+        assert ("data/", "") in await offered("d")
+        assert [text for text, _ in await offered("di")] == ["diff"]
+        assert await offered("task:") == [("task:1", "Round totals")]
+        assert ("research", "agent") in await offered("res", first="true")
+        assert await offered("res") == []
+
+
 async def test_folder_that_cannot_be_opened_says_why_until_it_can(tmp_path: Path, home: Path) -> None:
     (home / "handrail").mkdir(mode=0o700)
     settings = home / "handrail" / "config.toml"

@@ -7,6 +7,7 @@ from msgspec import Meta
 from handrail import __version__
 from handrail.app.app import App, Options, diagnose
 from handrail.app.files import find_files, read_file
+from handrail.app.mentions import complete_mention
 from handrail.interfaces.http.endpoint import Call, Endpoint
 from handrail.protocol.values import Mode, Value
 
@@ -80,6 +81,29 @@ async def list_files(call: Call, query: FileQuery) -> FileList:
     return FileList(tuple(await call.app.query(lambda app: find_files(app, query.typed))))
 
 
+class MentionQuery(Value):
+    typed: Path = ""
+    """What follows the `@`."""
+    first: bool = False
+    """The `@` begins the message, so that it can also call an agent."""
+
+
+class Mention(Value):
+    text: str
+    note: str
+    """What it is; empty for a file or folder."""
+
+
+class MentionList(Value):
+    mentions: tuple[Mention, ...]
+
+
+async def list_mentions(call: Call, query: MentionQuery) -> MentionList:
+    """All that a message could mention with `@`, completed from what was typed."""
+    found = await call.app.query(lambda app: complete_mention(app, query.typed, first=query.first))
+    return MentionList(tuple(Mention(*each) for each in found))
+
+
 class ContentQuery(Value):
     path: Annotated[str, Meta(min_length=1, max_length=4_096)]
 
@@ -104,5 +128,6 @@ WORKSPACE_ENDPOINTS = (
     Endpoint("GET", "/workspace", show_workspace),
     Endpoint("GET", "/doctor", doctor),
     Endpoint("GET", "/files", list_files),
+    Endpoint("GET", "/mentions", list_mentions),
     Endpoint("GET", "/file", show_file),
 )
