@@ -103,6 +103,20 @@ async def test_what_names_nothing_is_prose_or_an_error_with_the_nearest(tmp_path
     assert "Spec names no files" in attached(root, "see @Spec")[1][0]
 
 
+@pytest.mark.promise("CTX-8")
+async def test_word_that_was_chosen_from_completion_and_names_nothing_is_an_error(tmp_path: Path) -> None:
+    root = write(tmp_path, {**PROJECT, "Makefile2": ""})
+    async with conversation(root, [{"text": "Hello"}]) as talk:
+        text = "look at @addItem, @Makefile, @gone and @diff"
+        await talk.send(SendMessage(text=text, route="agent", chosen=("addItem", "Makefile", "other")))
+        message = await talk.until(UserMessage)
+        await talk.until(TurnFinished)
+    assert "export function addItem" in message.attached
+    told = [each for each in message.unattached if not each.startswith("diff")]
+    assert told == ["Makefile does not exist. Did you mean Makefile2?"]
+    assert "[@Makefile: Makefile does not exist. Did you mean Makefile2? Do not guess" in message.attached
+
+
 @pytest.mark.promise("CTX-6")
 async def test_task_is_attached_with_its_notes(tmp_path: Path) -> None:
     root = write(tmp_path, PROJECT)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from handrail.app.files import find_files
 from handrail.context.map.repository_map import MAP_FILE
 from handrail.context.map.symbols import Symbols
-from handrail.context.mentions import INTENT, TASK
+from handrail.context.mentions import DIFF, INTENT, PROBLEMS, TASK
 from handrail.context.named_documents import named_documents
 from handrail.protocol.errors import ConfigProblem
 from handrail.storage.map_cache import read_packed_symbols
@@ -15,7 +15,7 @@ from handrail.storage.map_cache import read_packed_symbols
 if TYPE_CHECKING:
     from handrail.app.app import App
 
-FIXED = {"diff": "changes since the last commit", "problems": "what linters and type checkers find now"}
+FIXED = {DIFF: "changes since the last commit", PROBLEMS: "what linters and type checkers find now"}
 SHORTEST_SYMBOL, MAX_SYMBOLS, MAX_FILES, MAX_TASKS = 3, 20, 1_000, 100
 
 

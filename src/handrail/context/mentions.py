@@ -1,7 +1,7 @@
 """`@` in a message: paths and what was looked up, resolved by code to exact content, no model involved."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -10,7 +10,7 @@ from handrail.protocol.values import HASH_DIGITS, AttachedImage, FileSeen
 from handrail.workspace.files import Workspace, list_folder
 from handrail.workspace.images import ImageFile
 
-INTENT, TASK = "intent:", "task:"
+INTENT, TASK, DIFF, PROBLEMS = "intent:", "task:", "diff", "problems"
 MENTION = re.compile(
     r"(?<![\w@/.])@(\"[^\"\n]+\"|https?://[^\s<>\"'`]+|(?:intent|task):[\w.-]+|[\w./~+-][\w./~+\-]*)"
 )
@@ -57,13 +57,17 @@ def attach_mentions(
     also: Sequence[str] = (),
     *,
     looked_up: Mapping[str, LookedUp] = NOTHING_LOOKED_UP,
+    chosen: Collection[str] = (),
 ) -> Attachments:
-    """The content of what the message mentions; `images` are attached already."""
+    """The content of what the message mentions; `images` are attached already.
+
+    A word that names nothing is prose, unless it looks like a path or was `chosen` from a completion.
+    """
     attached_names = {image.name for image in images}
     mentioned = [*mentioned_names(message), *also]
     named = [path for name in mentioned for path in (looked_up[name].paths if name in looked_up else (name,))]
     names = [name for name in dict.fromkeys(named) if name not in attached_names]
-    attached = attach_files(names, workspace, cap, how="user")
+    attached = attach_files(names, workspace, cap, "user", chosen)
     attached = _with_looked_up(attached, looked_up, cap)
     found, left_out = attached.images, list[str]()
     while found and (problem := too_many_images([*images, *(each.image for each in found)])):
@@ -106,13 +110,18 @@ def too_many_images(images: Sequence[AttachedImage]) -> str:
 
 
 def attach_files(
-    names: Iterable[str], workspace: Workspace, cap: int, how: Literal["user", "auto"]
+    names: Iterable[str],
+    workspace: Workspace,
+    cap: int,
+    how: Literal["user", "auto"],
+    chosen: Collection[str] = (),
 ) -> Attachments:
     """The content of files and folders, as many as fit."""
     found: list[ResolvedMention] = []
     left = cap
     for name in names:
-        mention = _attach_one(name, workspace, left, how)
+        is_prose = name in (DIFF, PROBLEMS) or not (name in chosen or _is_like_path(name))
+        mention = _attach_one(name, workspace, left, how, is_prose=is_prose)
         left -= len(mention.fragment.encode(errors="replace"))
         found.append(mention)
     return Attachments(
@@ -130,7 +139,14 @@ def mentioned_names(message: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _attach_one(name: str, workspace: Workspace, left: int, how: Literal["user", "auto"]) -> ResolvedMention:
+def _is_like_path(name: str) -> bool:
+    return "/" in name or bool(re.search(r"\.\w{1,8}$", name))
+
+
+def _attach_one(
+    name: str, workspace: Workspace, left: int, how: Literal["user", "auto"], *, is_prose: bool
+) -> ResolvedMention:
+    """`is_prose`: that the name is no file is no error."""
     try:
         place = workspace.resolve(name)
         if place.absolute.is_dir():
@@ -145,7 +161,7 @@ def _attach_one(name: str, workspace: Workspace, left: int, how: Literal["user",
             return ResolvedMention("", image=image)
         file = workspace.read(place)
     except (PathProblem, OSError) as problem:
-        if not ("/" in name or re.search(r"\.\w{1,8}$", name)):
+        if is_prose:
             return ResolvedMention("")
         why = f"{problem.strerror}." if isinstance(problem, OSError) else str(problem)
         shown = name[:200]

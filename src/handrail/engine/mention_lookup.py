@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from handrail.config.open_file import read_file
 from handrail.context.map.symbols import MAX_FILE_BYTES, definition_texts, language_of
-from handrail.context.mentions import INTENT, TASK, LookedUp, mentioned_names
+from handrail.context.mentions import DIFF, INTENT, PROBLEMS, TASK, LookedUp, mentioned_names
 from handrail.context.named_documents import CONTEXT_FILE, named_documents
 from handrail.protocol.errors import ConfigProblem, HandrailError, PathProblem
 from handrail.tools.safe_git import try_git
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from handrail.tasks.task_list import TaskList
     from handrail.verification.workspace_checks import WorkspaceChecks
 
-DIFF, PROBLEMS = "diff", "problems"
 SYMBOL = re.compile(r"(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w{2,})")
 MAX_SOURCE_FILES, MAX_PLACES, MAX_ISSUES, MAX_DIFF, MAX_NEAR = 5_000, 3, 50, 400_000, 5
 SECONDS = 60.0

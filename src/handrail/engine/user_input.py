@@ -96,7 +96,13 @@ class MessageBuilder(NamedTuple):
 
             looked_up = look_up_names(named, self.workspace, self.intents, self.tasks)
         attached = attach_mentions(
-            named, self.workspace, cap, command.images, also, looked_up=looked_up or {}
+            named,
+            self.workspace,
+            cap,
+            command.images,
+            also,
+            looked_up=looked_up or {},
+            chosen=command.chosen,
         )
         again_cap = fragment_cap(can.context_window, most=REATTACH_CAP, share=6)
         shown = {seen.path for seen in attached.files}

@@ -42,6 +42,8 @@ class SendMessage(Tagged, tag="send_message"):
     """
     suggested: bool = False
     """The text is a suggestion of the model that the user picked; mentions in it are not expanded."""
+    chosen: tuple[str, ...] = ()
+    """Mentions, without `@`, that were chosen from a completion: an error where they name nothing now."""
     selection: TaskFilter | None = None
     """The option of a question that the user picked."""
     seen: int | None = None

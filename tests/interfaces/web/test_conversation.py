@@ -122,6 +122,23 @@ def to_text(value: object) -> str:
     return json.dumps(value)
 
 
+@pytest.mark.promise("CTX-8")
+@pytest.mark.parametrize("command", ["", "/build "])
+def test_file_that_was_chosen_in_the_composer_and_is_gone_is_reported(
+    site: Site, page: Page, command: str
+) -> None:
+    (site.root / "Makefile").touch()
+    site.open(page, {"when": "", "text": "Hello."})
+    page.fill("#message", command)
+    page.locator("#message").press_sequentially("see @Makef")
+    expect(page.locator("#completions [role=option]")).to_have_text(["Makefile"])
+    page.press("#message", "Tab")
+    (site.root / "Makefile").unlink()
+    page.press("#message", "Enter")
+    expect(page.locator(".user")).to_contain_text("Makefile does not exist.")
+    ended(page)
+
+
 def test_composer_completes_files_and_commands(site: Site, page: Page) -> None:
     site.open(page, {"text": "Hello."})
     page.locator("#message").press_sequentially("look at @src/c")

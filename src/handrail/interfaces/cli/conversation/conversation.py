@@ -88,13 +88,14 @@ class Conversation:
         self.session_id = ""
         self._colour = use_colour(sys.stdout, app.settings.display)
         self.own_commands = UserCommands(app.places, app.workspace.root, slash.COMMANDS)
+        self._completer = MessageCompleter(
+            app.workspace.root, self._meanings, app.agents.names, lambda typed: complete_name(app, typed)
+        )
         self._prompt = Prompt(
             self,
             Vt100_Output.from_pty(sys.stdout),
             history=make_private(app.places.data) / "history",
-            completer=MessageCompleter(
-                app.workspace.root, self._meanings, app.agents.names, lambda typed: complete_name(app, typed)
-            ),
+            completer=self._completer,
             colour=self._colour,
         )
         self._actions, self._to_do = anyio.create_memory_object_stream[Action](100)
@@ -173,6 +174,8 @@ class Conversation:
         """Send the session a command; creates the session where there is none yet."""
         if not self.session_id:
             await self.open(self.app.new_session())
+        if isinstance(command, SendMessage):
+            command = replace(command, chosen=self._completer.chosen(command.text))
         await self.app.send(self.session_id, command)
 
     async def open(self, session_id: str) -> None:

@@ -85,6 +85,11 @@ class MessageCompleter(Completer):
         self._commands = commands
         self._agents = agents
         self._names = names
+        self._offered: set[str] = set()
+
+    def chosen(self, text: str) -> tuple[str, ...]:
+        """Mentions in the text that were offered, other than agents."""
+        return tuple(name for name in self._offered if f"@{name}" in text or f'@"{name}"' in text)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         before = document.text_before_cursor
@@ -105,7 +110,9 @@ class MessageCompleter(Completer):
                 # A folder's quotes stay open, for what follows.
                 quoted = f'"{path}' if path.endswith("/") else f'"{path}"'
                 text = path if UNQUOTED.fullmatch(path) else quoted
+                self._offered.add(path)
                 yield Completion(text, -len(mention[1]), display=one_line(path))
             for name, note in self._names(typed) if mention[1] == typed else ():
                 shown = one_line(f"@{name}")
+                self._offered.add(name)
                 yield Completion(name, -len(typed), shown, display_meta=one_line(note))

@@ -2,7 +2,7 @@
 
 import { base, command, guarded, json, make, request, session } from "./api.js";
 import { state } from "./feed.js";
-import { SLASH, runSlash } from "./slash.js";
+import { SLASH, chosenIn, picked, runSlash } from "./slash.js";
 
 const form = document.getElementById("composer");
 const input = document.getElementById("message");
@@ -136,6 +136,7 @@ function show() {
 
 function accept() {
   const option = options[chosen];
+  if (!option.text.startsWith("/") && option.note !== "agent") picked.add(option.text);
   input.setRangeText(option.insert, option.from, input.selectionStart, "end");
   options = [];
   show();
@@ -163,7 +164,7 @@ async function sendMessage(text) {
   const attached = document.getElementById("attached");
   const chips = [...attached.children];
   const sent = images;
-  const message = { text, images };
+  const message = { text, images, chosen: chosenIn(text) };
   attached.replaceChildren();
   images = [];
   try {

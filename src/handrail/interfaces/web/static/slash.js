@@ -19,11 +19,17 @@ function required(text, usage) {
   return text;
 }
 
+// What was chosen from the completion of mentions on this page, other than agents.
+export const picked = new Set();
+
+export const chosenIn = (text) =>
+  [...picked].filter((each) => text.includes(`@${each}`) || text.includes(`@"${each}"`));
+
 // A message with a route of its own; the first one starts a session.
 async function say(text, route, mode) {
   const id = session || (await request("POST", "/sessions", { mode })).id;
   if (session && mode) await command("set_mode", { mode });
-  await command("send_message", { text, route }, id);
+  await command("send_message", { text, route, chosen: chosenIn(text) }, id);
   if (!session) go(`s/${id}`);
 }
 
