@@ -119,7 +119,7 @@ async def test_stop_ends_a_check_that_a_command_runs(tmp_path: Path, folder: Pat
     assert stopped == ["cancelled"]
 
 
-@pytest.mark.promise("BUILD-17")
+@pytest.mark.promise("BUILD-21")
 async def test_build_applies_what_the_checks_accept(tmp_path: Path, folder: Path, settings: Path) -> None:
     offer(best_sandbox())
     (settings / "config.toml").write_text(CHECKS + TESTS)

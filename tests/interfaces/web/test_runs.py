@@ -158,7 +158,7 @@ def test_slash_commands_start_sessions_and_sort_them(site: Site, page: Page) -> 
     expect(page.locator("#message")).to_have_value("/build ")
 
 
-@pytest.mark.promise("BUILD-17")
+@pytest.mark.promise("BUILD-21")
 def test_build_in_the_composer_applies_what_the_checks_accept(site: Site, page: Page, home: Path) -> None:
     offer(best_sandbox())
     write(home / "handrail", {"config.toml": CHECKS + TESTS})

@@ -115,7 +115,7 @@ async def test_limit_of_items_asks_or_stops_and_the_next_call_goes_on(tmp_path: 
     assert willing.asked == ["1 attempted, 1 left", "waited 2"]
 
 
-@pytest.mark.promise("BUILD-19")
+@pytest.mark.promise("BUILD-23")
 async def test_item_whose_changelog_takes_no_entry_is_not_ticked(tmp_path: Path) -> None:
     root, user = project(tmp_path, "- [ ] Add one.py\n"), Answers()
     settings = f'{ITEM_CHECKS}[build]\nchangelog = "LOG.md"\n'

@@ -116,7 +116,7 @@ async def test_entry_goes_to_the_changelog_of_the_settings_which_the_model_canno
 LOG = "# Changelog\n\n## [2020-01-01] - Old\n- x\n"
 
 
-@pytest.mark.promise("BUILD-19")
+@pytest.mark.promise("BUILD-23")
 async def test_entry_whose_words_do_not_fit_the_changelog_is_written_by_template(tmp_path: Path) -> None:
     files = {"calc.py": WRONG, "CHANGELOG.md": LOG}
     odd = {**PLAN, "objective": "double returns twice # #"}  # a heading would lose its end
@@ -129,7 +129,7 @@ async def test_entry_whose_words_do_not_fit_the_changelog_is_written_by_template
         assert old == "[2020-01-01] - Old\n- x\n"
 
 
-@pytest.mark.promise("BUILD-19")
+@pytest.mark.promise("BUILD-23")
 @pytest.mark.parametrize(
     ("changelog", "words"),
     [
@@ -197,7 +197,7 @@ MEASURED = {
 UNTESTED = "\n\ndef third(number):\n    return number // 3\n\n\ndef fourth(number):\n    return number // 4\n"
 
 
-@pytest.mark.promise("BUILD-18")
+@pytest.mark.promise("BUILD-22")
 @pytest.mark.parametrize(
     ("before", "after", "state"),
     [

@@ -100,7 +100,7 @@ def test_best_files_of_a_failed_build_are_applied_only_on_the_users_word(
     assert (project / "calc.py").read_text() == WRONG
 
 
-@pytest.mark.promise("BUILD-17")
+@pytest.mark.promise("BUILD-21")
 def test_slash_command_in_a_terminal_builds_its_task(project: Path, tmp_path: Path) -> None:
     model = script(tmp_path, *builds.script([FIX]))
     with terminal("--model", model, "--mode", "edit", cwd=project) as talk:
@@ -117,7 +117,7 @@ def test_slash_command_in_a_terminal_builds_its_task(project: Path, tmp_path: Pa
     assert (project / "calc.py").read_text() == (RIGHT if COPIES else WRONG)
 
 
-@pytest.mark.promise("BUILD-17")
+@pytest.mark.promise("BUILD-21")
 def test_run_with_the_route_builds_its_task(project: Path, tmp_path: Path) -> None:
     model = script(tmp_path, *builds.script([FIX]))
     done = run("run", "--route", "build", "--mode", "edit", "--model", model, TASK, cwd=project)
