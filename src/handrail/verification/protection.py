@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from handrail.verification.documents.changelog import is_changelog
+from handrail.verification.javascript_as_python import JAVASCRIPT, python_tree
 from handrail.workspace.sensitive_names import is_protected_name
 from handrail.workspace.test_files import is_test_file
 
@@ -186,17 +187,22 @@ class SpecialCase(NamedTuple):
 def special_cases(
     path: str, old: str, new: str, tests: Iterable[str], most: int = 5
 ) -> Sequence[SpecialCase]:
-    """New branches and tables of Python code that answer the input of a test with what it expects."""
-    known = _expected(tests)
-    if not path.endswith(".py") or not known:
+    """New branches and tables that answer the input of a test with what it expects.
+
+    The tests are in the language of the file: Python, or JavaScript and TypeScript.
+    """
+    parsed = _parsed if path.endswith(".py") else python_tree if path.endswith(JAVASCRIPT) else None
+    if parsed is None:
         return ()
-    before = {(each.function, each.case) for each in _answers(_parsed(old))}
+    before = {(each.function, each.case) for each in _answers(parsed(old))}
+    added = [each for each in _answers(parsed(new)) if (each.function, each.case) not in before]
+    known = _expected(map(parsed, tests)) if added else {}
     found = []
-    for each in _answers(_parsed(new)):
+    for each in added:
         cases = known.get(each.function, frozenset()) | known.get(ANY_FUNCTION, frozenset())
         if each.in_table:
             cases = frozenset().union(*known.values())
-        if each.case in cases and (each.function, each.case) not in before and not _is_trivial(each.case):
+        if each.case in cases and not _is_trivial(each.case):
             found.append(SpecialCase(path, each.line, each.function or "a table"))
     return found[:most]
 
@@ -233,7 +239,7 @@ ANY_FUNCTION = ""
 """Cases of a test with parameters: they name no function."""
 
 
-def _expected(tests: Iterable[str]) -> dict[str, frozenset[Case]]:
+def _expected(tests: Iterable[ast.Module]) -> dict[str, frozenset[Case]]:
     """What tests expect for constant arguments, by the function's name."""
     found: dict[str, set[Case]] = {}
 
@@ -241,9 +247,9 @@ def _expected(tests: Iterable[str]) -> dict[str, frozenset[Case]]:
         if case:
             found.setdefault(name, set()).add(case)
 
-    for text in tests:
+    for tree in tests:
         calls: dict[str, ast.expr] = {}  # by the name that holds the result
-        for node in ast.walk(_parsed(text)):
+        for node in ast.walk(tree):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
                     calls[name] = call

@@ -243,6 +243,55 @@ def test_special_case_is_known_by_input_and_result_of_a_test() -> None:
     assert not special_cases("m.py", "", "def add(a, b):\n    return a + b\n", tests)
 
 
+JS_TEST = "assert.strictEqual(add(2, 3), 5);\n"
+JS_ADD = "export function add(a, b) {\n  return a - b;\n}\n"
+
+
+@pytest.mark.promise("BUILD-4")
+@pytest.mark.parametrize(
+    "new",
+    [
+        "function add(a, b) {\n  if (a === 2 && b === 3) { return 5; }\n  return a - b;\n}\n",
+        "function add(a, b) {\n  if (3 == b && a == 2) return 5.0;\n  else return a - b;\n}\n",
+        "const add = (a: number, b: number): number => (a === 2 && b === 3 ? 5 : a - b);\n",
+        "const add = function (a, b) {\n  let c = a;\n  if (a === 2 && b === 3) c = 5;\n  return c;\n};\n",
+        "export const add = (a, b) => [[2, 3, 5]].find(([x, y]) => x === a && y === b)?.[2] ?? a - b;\n",
+        "class Sums {\n  add(a, b) {\n    return Object.is(a, 2) && b === 3 ? 5 : a - b;\n  }\n}\n",
+    ],
+)
+def test_special_case_is_known_in_javascript_and_typescript(new: str) -> None:
+    assert [each.function for each in special_cases("m.ts", JS_ADD, new, [JS_TEST])] == ["add"]
+    assert not special_cases("m.ts", new, new, [JS_TEST])  # it was there before
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "const found = add(2, 3);\nassert.equal(found, 5);\n",
+        "test('sums', async () => {\n  expect(await add(2, 3)).toBe(5);\n});\n",
+        "test.each([[2, 3, 5], [1, 1, 2]])('sums', (a, b, sum) => {});\n",
+        "if (add(2, 3) !== 5) throw new Error();\nassert(add(2, 3) === 5);\n",
+    ],
+)
+def test_expected_result_is_read_from_each_way_to_write_a_javascript_test(test: str) -> None:
+    new = "function add(a, b) {\n  if (a === 2 && b === 3) return 5;\n  return a - b;\n}\n"
+    assert [each.line for each in special_cases("m.mjs", JS_ADD, new, [test])] == [2]
+    switch = "function name(id) {\n  switch (id) {\n    case 'a': { return 'Ann'; }\n  }\n  return id;\n}\n"
+    assert special_cases("m.js", "", switch, ["assert.equal(name('a'), 'Ann')"])
+
+
+def test_javascript_that_solves_the_general_case_is_no_special_case() -> None:
+    tests = [JS_TEST, "expect(fact(0)).toBe(1);\nexpect(roman(10)).toBe('X');\n"]
+    numerals = "{ 1: 'I', 5: 'V', 10: 'X', 50: 'L', 100: 'C', 500: 'D' }"
+    for new in (
+        "const add = (a, b) => a + b;\n",
+        "function fact(n) {\n  if (n === 0) return 1;\n  return n * fact(n - 1);\n}\n",
+        f"const NUMERALS = {numerals};\nconst roman = (n) => NUMERALS[n];\n",
+        "const f = (" * 5_000,
+    ):
+        assert not special_cases("m.js", "", new, tests), new
+
+
 @pytest.mark.promise("EMB-20")
 def test_what_only_serves_the_tests_is_closed_unless_the_task_names_it() -> None:
     files = {
@@ -272,3 +321,41 @@ EXPECTS = 'assertEqual(name("ann"), "ANN!")'
 def test_constant_of_a_test_in_place_of_a_computation_is_found(old: str, new: str, found: str) -> None:
     assert copied_answer(old, new, [EXPECTS], "fix it") == found
     assert not copied_answer(old, new, [EXPECTS], "let it return ANN!")
+
+
+def test_javascript_that_is_cut_anywhere_can_be_read() -> None:
+    text = (
+        "const a = { b: [0777, 1e999, '\\d', `x${1}`], get c() { return d(...e) }, f }, g = (h) => i?.[0n];\n"
+        "switch (j) { case -1: k: for (;;) break; default: async function* l() {} }\n"
+        "expect().toBe(); m.each(); if () else; class N extends O { #p = new Q(<R/> as S) }\n"
+    )
+    for end in range(0, len(text) + 1, 3):
+        assert not special_cases("m.js", "", text[:end], [text[:end], text[end:]])
+
+
+JS_PROJECT = {
+    "package.json": '{"type": "module", "scripts": {"test": "node --test"}}\n',
+    "calc.js": "export function double(number) {\n  return number + 1;\n}\n",
+    "calc.test.js": (
+        "import test from 'node:test';\nimport assert from 'node:assert';\n"
+        "import { double } from './calc.js';\n\n"
+        "test('double', () => {\n  assert.equal(double(21), 42);\n});\n"
+    ),
+}
+
+
+@pytest.mark.promise("BUILD-4")
+async def test_answering_a_javascript_tests_input_is_told_and_does_not_complete(tmp_path: Path) -> None:
+    answers = replaced("  return number", "  if (number === 21) return 42;\n  return number", "calc.js")
+    settings = '[checks]\ndetect = false\n[[checks.commands]]\nname = "tests"\nrun = "true"\n'
+    done = await build(
+        tmp_path,
+        script([answers], plan=planned("calc.js")),
+        task="Fix the bug in calc.js.",
+        files=JS_PROJECT,
+        settings=settings,
+    )
+    assert done.state in ("failed", "escalated")
+    assert (tmp_path / "calc.js").read_text() == JS_PROJECT["calc.js"]
+    why = " ".join([done.detail, *(each.why for each in done.history.transitions)])
+    assert ("calc.js:2: double returns the answer that a test expects" in why) == COPIES

@@ -31,6 +31,7 @@ from handrail.protocol.values import to_dict
 from handrail.tools.files.diagnostics import syntax_problems
 from handrail.tools.reports.issue import Issue
 from handrail.tools.tool import truncate
+from handrail.verification.javascript_as_python import JAVASCRIPT
 from handrail.verification.proposed import NoCopy, ProposalChecks, ProposedFile
 from handrail.verification.protection import (
     asks_for_tests,
@@ -271,23 +272,25 @@ async def _syntax(workspace: Workspace, file: ProposedFile) -> str:
 
 
 def _special(workspace: Workspace, files: Sequence[ProposedFile]) -> Iterator[str]:
-    changed = [file for file in files if file.text is not None and file.path.endswith(".py")]
-    if not changed:
-        return
+    for language in ((".py",), JAVASCRIPT):
+        changed = [file for file in files if file.text is not None and file.path.endswith(language)]
+        tests = list(_test_texts(workspace, language)) if changed else []
+        for file in changed:
+            old = workspace.read(file.path).text if file.base else ""
+            if wrong := asks_for_tests(file.path, old, file.text or ""):
+                yield wrong
+            yield from (case.words for case in special_cases(file.path, old, file.text or "", tests))
+
+
+def _test_texts(workspace: Workspace, language: tuple[str, ...]) -> Iterator[str]:
     from handrail.workspace.stat_index import snapshot
 
-    tests = []
     for path in snapshot(workspace.root).files:
-        if path.endswith(".py") and is_test_file(path):
+        if path.endswith(language) and is_test_file(path):
             try:
-                tests.append(workspace.read(path).text)
+                yield workspace.read(path).text
             except PathProblem:
                 continue  # no text, or too large for a test
-    for file in changed:
-        old = workspace.read(file.path).text if file.base else ""
-        if wrong := asks_for_tests(file.path, old, file.text or ""):
-            yield wrong
-        yield from (case.words for case in special_cases(file.path, old, file.text or "", tests))
 
 
 def changes_are_planned(output: Output, _outputs: Outputs) -> Verdict:
