@@ -52,6 +52,31 @@ def test_complete_build_shows_stages_checks_and_how_to_undo_it(project: Path, tm
     assert "complete at the first attempt: 1 of 1" in run("stats", "build", cwd=project).stdout
 
 
+@pytest.mark.promise("BUILD-21")
+def test_slash_command_in_a_terminal_builds_its_task(project: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, *builds.script([FIX]))
+    with terminal("--model", model, "--mode", "edit", cwd=project) as talk:
+        talk.expect("mode edit")
+        talk.type("/build" + "\r")
+        talk.expect("Say what to build")
+        talk.type(f"/build {TASK}\r")
+        if COPIES:
+            for words in ("plan", "audit", "verify", "Complete: double returns twice its number"):
+                talk.expect(words)
+        talk.expect("$0.00")
+        talk.type("\x04")
+        assert talk.end() == 0
+    assert (project / "calc.py").read_text() == (RIGHT if COPIES else WRONG)
+
+
+@pytest.mark.promise("BUILD-21")
+def test_run_with_the_route_builds_its_task(project: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, *builds.script([FIX]))
+    done = run("run", "--route", "build", "--mode", "edit", "--model", model, TASK, cwd=project)
+    assert (done.returncode, (project / "calc.py").read_text()) == ((0, RIGHT) if COPIES else (1, WRONG))
+    assert done.stdout.startswith("Complete: double returns twice its number") == COPIES
+
+
 @pytest.mark.promise("BUILD-7")
 def test_question_of_the_model_is_the_one_object_on_stdout_and_exit_status_6(
     project: Path, tmp_path: Path
@@ -98,28 +123,3 @@ def test_best_files_of_a_failed_build_are_applied_only_on_the_users_word(
         assert "number + 2" in (project / "calc.py").read_text()
         assert run(*found["undo"].split()[1:], cwd=project).returncode == 0
     assert (project / "calc.py").read_text() == WRONG
-
-
-@pytest.mark.promise("BUILD-21")
-def test_slash_command_in_a_terminal_builds_its_task(project: Path, tmp_path: Path) -> None:
-    model = script(tmp_path, *builds.script([FIX]))
-    with terminal("--model", model, "--mode", "edit", cwd=project) as talk:
-        talk.expect("mode edit")
-        talk.type("/build" + "\r")
-        talk.expect("Say what to build")
-        talk.type(f"/build {TASK}\r")
-        if COPIES:
-            for words in ("plan", "audit", "verify", "Complete: double returns twice its number"):
-                talk.expect(words)
-        talk.expect("$0.00")
-        talk.type("\x04")
-        assert talk.end() == 0
-    assert (project / "calc.py").read_text() == (RIGHT if COPIES else WRONG)
-
-
-@pytest.mark.promise("BUILD-21")
-def test_run_with_the_route_builds_its_task(project: Path, tmp_path: Path) -> None:
-    model = script(tmp_path, *builds.script([FIX]))
-    done = run("run", "--route", "build", "--mode", "edit", "--model", model, TASK, cwd=project)
-    assert (done.returncode, (project / "calc.py").read_text()) == ((0, RIGHT) if COPIES else (1, WRONG))
-    assert done.stdout.startswith("Complete: double returns twice its number") == COPIES
