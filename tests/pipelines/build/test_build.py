@@ -1,5 +1,6 @@
 """Whole builds: what they end with, what is left in the workspace, and which gates they passed."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -151,8 +152,11 @@ async def test_risky_plan_waits_for_the_user_and_conditions_of_the_audit_reach_t
 ) -> None:
     risky = {**PLAN, "risks": [{"risk": "Callers may rely on it", "level": "high"}]}
     audit = {**APPROVED, "verdict": "conditional", "issues": ["Keep the signature of double."]}
+    met = json.dumps({"conditions": [{"number": 1, "met": True, "why": "calc.py"}]})
+    reread = {"when": "Output of assemble.diff", "text": met}
     write(tmp_path, PROJECT)
-    async with conversation(tmp_path, script([FIX], plan=risky, audit=audit), mode="edit") as talk:
+    answers = [reread, *script([FIX], plan=risky, audit=audit)]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
         await talk.send(SendMessage(text=TASK, route="build"))
         end = await talk.until(TurnFinished)
         assert end.reason == ("waiting" if COPIES else "failed")
@@ -161,9 +165,11 @@ async def test_risky_plan_waits_for_the_user_and_conditions_of_the_audit_reach_t
             assert Build(tmp_path, talk, end).state == "paused"
             await talk.turn("1")
             assert (tmp_path / "calc.py").read_text() == RIGHT
-            last = talk.requests[-1].messages[-1]
-            assert isinstance(last, UserTurn)
-            assert "Keep the signature of double." in last.text
+            execute, reread_of = (request.messages[-1] for request in talk.requests[-2:])
+            assert isinstance(execute, UserTurn)
+            assert isinstance(reread_of, UserTurn)
+            assert "Keep the signature of double." in execute.text
+            assert "+    return number * 2" in reread_of.text
 
 
 CANDIDATES = """\

@@ -93,7 +93,7 @@ async def _judged(
             "status": status,
             "issues": len(issues),
             "signature": sorted(
-                {f"{issue.kind} {issue.path} {issue.test or issue.message}" for issue in issues}
+                {f"{issue.kind} {issue.path} {issue.test or issue.message}" for issue in issues} | {*demands}
             ),
             "rolled_back": worse,
             "candidate": work.outputs[BRIEF].get("candidate", 0),

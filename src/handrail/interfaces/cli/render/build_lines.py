@@ -28,6 +28,7 @@ STAGES = {
     "plan": "plan",
     "audit": "audit",
     "execute": "execute",
+    "reread": "conditions of the audit",
     "document": "document",
     "verify": "verify",
     "apply": "apply",
