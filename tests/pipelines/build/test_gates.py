@@ -152,18 +152,18 @@ CONDITIONS = {
 COMMENTED = replaced("number + 1", "number * 2  # twice")
 
 
-def judged(*met: bool) -> str:
+def judged(met: list[bool]) -> str:
     rows = [{"number": at, "met": each, "why": f"reason {at}"} for at, each in enumerate(met, 1)]
     return json.dumps({"conditions": rows})
 
 
 @pytest.mark.promise("BUILD-6")
-@pytest.mark.parametrize("first", [judged(True, False), judged(True)], ids=["not met", "not judged"])
+@pytest.mark.parametrize("first", [judged([True, False]), judged([True])], ids=["not met", "not judged"])
 async def test_changes_that_do_not_meet_a_condition_of_the_audit_are_corrected_before_the_checks(
     tmp_path: Path, first: str
 ) -> None:
     reread = [
-        {"when": "number * 2  # twice", "text": judged(True, True)},
+        {"when": "number * 2  # twice", "text": judged([True, True])},
         {"when": "Output of assemble.diff", "text": first},
     ]
     write(tmp_path, PROJECT)
@@ -183,7 +183,7 @@ async def test_changes_that_do_not_meet_a_condition_of_the_audit_are_corrected_b
 
 @pytest.mark.promise("BUILD-6")
 async def test_condition_that_is_never_met_escalates_and_changes_nothing(tmp_path: Path) -> None:
-    reread = {"when": "Output of assemble.diff", "text": judged(False, True)}
+    reread = {"when": "Output of assemble.diff", "text": judged([False, True])}
     write(tmp_path, PROJECT)
     answers = [reread, *script([FIX], audit=CONDITIONS)]
     async with conversation(tmp_path, answers, mode="edit", answerable=False, settings=CHECK) as talk:
