@@ -127,7 +127,7 @@ async def accept_stored(options: "Options", session: str, as_json: bool) -> int:
         proposal = find_proposal(app, app.find_session(session) if session else "")
         if not as_json:
             print_text(proposal.diff)
-        if terminal.can_ask(sys.stderr):
+        if not as_json and terminal.can_ask(sys.stderr):
             question = f"Apply this? The build is {proposal.result.state}."
             if not terminal.confirm(question, default=False, err=True):
                 print_text("Nothing was changed.", file=sys.stderr)
