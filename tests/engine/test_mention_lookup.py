@@ -132,6 +132,17 @@ async def test_task_is_attached_with_its_notes(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("CTX-6")
+async def test_task_that_is_not_there_is_reported_with_the_nearest_open_ones(tmp_path: Path) -> None:
+    async with conversation(write(tmp_path, PROJECT), [{"text": "Hello"}]) as talk:
+        titles = [*(f"Water plant {at}" for at in range(8)), "Round the totals"]
+        talk.app.tasks.apply([{"op": "create", "title": title} for title in titles])
+        await talk.send(SendMessage(text="what about @task:totals?", route="agent"))
+        message = await talk.until(UserMessage)
+        await talk.until(TurnFinished)
+    assert "Open ones: 9 (Round the totals), " in message.unattached[0]
+
+
+@pytest.mark.promise("CTX-6")
 async def test_diff_problems_and_address_are_looked_up_now(tmp_path: Path) -> None:
     root = write(tmp_path, {**PROJECT, ".env": "KEY=old\n"})
     git(root, "init", "-q")

@@ -203,7 +203,7 @@ ROWS = (
     Row(
         "Builds and checklists",
         ("build", "do", "status"),
-        ("build",),
+        ("build", "accept"),
         ("GET /sessions/{session}/pipeline",),
         "",
         why_not={"mcp": NO_TURNS},

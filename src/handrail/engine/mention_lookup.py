@@ -6,7 +6,7 @@ Resolved by code to exact content. A word that names nothing is prose.
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import TYPE_CHECKING
 
 import anyio
@@ -113,8 +113,14 @@ def _task(task_id: str, tasks: "TaskList") -> LookedUp:
     if task := tasks.get(task_id):
         line = task_line(replace(task, notes=""), tasks.clock.today)
         return LookedUp(text="\n".join(filter(None, [f"### Task {line}", task.notes])))
-    near = [f"{each.id} ({each.title})" for each in tasks.all() if not each.completed][:MAX_NEAR]
+    left = [each for each in tasks.all() if not each.completed]
+    left.sort(key=lambda each: -max(_likeness(task_id, each.id), _likeness(task_id, each.title)))
+    near = [f"{each.id} ({each.title})" for each in left[:MAX_NEAR]]
     return LookedUp(problem=f"there is no such task. Open ones: {', '.join(near) or 'none'}.")
+
+
+def _likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
 
 
 def _definitions(workspace: Workspace, name: str) -> Iterator[str]:

@@ -37,7 +37,8 @@ RUNNER_MODULES = frozenset(
 )
 SOURCE_FOLDERS, PYTHON_ENDINGS = ("src", "lib", "python"), (".py", ".pyi", ".pyc", ".so")
 DEPENDENCY_NAME = re.compile(
-    r"requirements.*\.(?:txt|in)|constraints.*\.txt|.*\.lock|package-lock\.json|pnpm-lock\.yaml|go\.sum"
+    r"pyproject\.toml|setup\.(?:py|cfg)|package\.json|Cargo\.toml|go\.mod|Gemfile"
+    r"|requirements.*\.(?:txt|in)|constraints.*\.txt|.*\.lock|package-lock\.json|pnpm-lock\.yaml|go\.sum"
     r"|Pipfile|environment\.ya?ml|schema\.(?:sql|prisma|graphql|rb)|.*\.proto"
 )
 DEPENDENCY_FOLDERS = frozenset({"migrations", "alembic", "migrate"})

@@ -59,6 +59,7 @@ async def test_commands_answer_in_the_conversation(tmp_path: Path, folder: Path,
         assert "Hello, Ada." in await said("/greet Ada")
         assert "- [ ] t1: count" in await said("/todos")
         assert "in, " in await said("/cost")
+        assert "has no build" in await said("/accept")
         assert "plain (on)" in await said("/sources")
         assert "Only looks." in await said("/sources plain")
         assert "Did you mean /todos?" in await said("/todo")

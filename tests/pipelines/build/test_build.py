@@ -1,12 +1,13 @@
 """Whole builds: what they end with, what is left in the workspace, and which gates they passed."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from handrail.app.builds.build import build_counts, build_task, proposal_of
+from handrail.app.builds.build import accept_proposal, build_counts, build_task, find_proposal
 from handrail.models.model import UserTurn
 from handrail.pipelines.build.states import ENDS
 from handrail.protocol.commands import SendMessage
@@ -109,13 +110,11 @@ async def test_project_without_a_check_ends_unverified_with_a_proposal_that_the_
         assert result.state == by_copies("unverified")
         assert result.exit_status == (5 if COPIES else 1)
         assert (tmp_path / "calc.py").read_text() == WRONG
-        document = proposal_of(result)
         if COPIES:
-            assert document
-            await talk.app.proposals.apply(document, title="accepted", word=None)
+            await accept_proposal(talk.app, find_proposal(talk.app))
             assert (tmp_path / "calc.py").read_text() == RIGHT
         counts = build_counts(talk.app.log)
-        assert (counts.builds, counts.complete) == (1, 0)
+        assert (counts.builds, counts.complete, counts.needed_user) == (1, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +150,11 @@ async def test_risky_plan_waits_for_the_user_and_conditions_of_the_audit_reach_t
 ) -> None:
     risky = {**PLAN, "risks": [{"risk": "Callers may rely on it", "level": "high"}]}
     audit = {**APPROVED, "verdict": "conditional", "issues": ["Keep the signature of double."]}
+    met = json.dumps({"conditions": [{"number": 1, "met": True, "why": "calc.py"}]})
+    reread = {"when": "Output of assemble.diff", "text": met}
     write(tmp_path, PROJECT)
-    async with conversation(tmp_path, script([FIX], plan=risky, audit=audit), mode="edit") as talk:
+    answers = [reread, *script([FIX], plan=risky, audit=audit)]
+    async with conversation(tmp_path, answers, mode="edit") as talk:
         await talk.send(SendMessage(text=TASK, route="build"))
         end = await talk.until(TurnFinished)
         assert end.reason == ("waiting" if COPIES else "failed")
@@ -161,9 +163,44 @@ async def test_risky_plan_waits_for_the_user_and_conditions_of_the_audit_reach_t
             assert Build(tmp_path, talk, end).state == "paused"
             await talk.turn("1")
             assert (tmp_path / "calc.py").read_text() == RIGHT
-            last = talk.requests[-1].messages[-1]
-            assert isinstance(last, UserTurn)
-            assert "Keep the signature of double." in last.text
+            assert build_counts(talk.app.log).needed_user == 1
+            execute, reread_of = (request.messages[-1] for request in talk.requests[-2:])
+            assert isinstance(execute, UserTurn)
+            assert isinstance(reread_of, UserTurn)
+            assert "Keep the signature of double." in execute.text
+            assert "+    return number * 2" in reread_of.text
+
+
+WORDS = """\
+[checks]
+detect = false
+skip = ["consistency"]
+"""
+WORDS += "".join(
+    f'[[checks.commands]]\nname = "{word}"\nrun = "! grep -o {word} calc.py"\n'
+    for word in ("AAA", "BBB", "CCC")
+)
+
+
+@pytest.mark.promise("BUILD-19")
+async def test_issues_count_as_corrected_only_if_the_files_kept_at_the_end_do_not_have_them(
+    tmp_path: Path,
+) -> None:
+    # The second round corrects one issue and makes another; all later answers cannot be applied.
+    rounds = [replaced("number + 1", "number + 2  # AAA BBB")], [replaced("AAA", "CCC")]
+    write(tmp_path, PROJECT)
+    async with conversation(tmp_path, script(*rounds), mode="edit", answerable=False, settings=WORDS) as talk:
+        result = await build_task(talk.app, TASK)
+        counts = build_counts(talk.app.log)
+    if COPIES:
+        assert result.state == "escalated"
+        assert [(each.strategy, len(each.problems)) for each in result.rounds] == [
+            ("plan", 2),
+            ("tests+coverage", 2),
+            ("tests+coverage", 1),
+            ("tests+coverage", 1),
+        ]
+        assert (counts.issues, counts.corrected, counts.needed_user) == (2, 1, 1)
 
 
 CANDIDATES = """\

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from msgspec import convert
 
-from handrail.app.builds.checklists import DoOptions, ItemResult, run_checklist
+from handrail.app.builds.checklists import ChecklistReport, DoOptions, ItemResult, run_checklist
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import ChangeApplied, Delta, Recorded, StageStarted
 from handrail.protocol.ids import session_stream
@@ -262,3 +263,27 @@ def test_item_is_ticked_with_what_is_settled_above_it_and_found_where_it_moved()
     moved = b"## Phase 2\n- [ ] new\n" + NESTED
     second = ChecklistItem("plan.md", 2, "a", phase="Phase 2")
     assert complete_item(moved, second) == moved[:-16] + b"- [x] a\n- [-] f\n"
+
+
+@pytest.mark.promise("DO-3")
+@pytest.mark.parametrize(
+    ("ended", "states", "status"),
+    [
+        ("done", {"complete": 2}, 0),
+        ("max", {"complete": 2}, 0),
+        ("nobody_to_ask", {"complete": 2}, 3),
+        ("nobody_to_ask", {"unverified": 1}, 3),
+        ("nobody_to_ask", {"escalated": 1}, 6),
+        ("max", {"unverified": 1}, 5),
+        ("done", {"paused": 1, "unverified": 1}, 3),
+        ("done", {"failed": 1, "escalated": 1}, 1),
+        ("stopped", {"failed": 1}, 130),
+    ],
+)
+def test_exit_status_of_a_run_is_that_of_its_worst_item(
+    ended: str, states: dict[str, int], status: int
+) -> None:
+    counts = dict.fromkeys(("attempted", "complete", "unverified", "failed", "escalated", "paused"), 0)
+    rest = {"path": "plan.md", "items": [], "phases": [], "open": 0, "tokens": 0, "cost_usd": 0, "seconds": 0}
+    report = convert({**rest, **counts, **states, "ended": ended}, ChecklistReport)
+    assert report.exit_status == status

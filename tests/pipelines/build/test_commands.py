@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from handrail.app.builds.build import BuildResult, build_task
+from handrail.app.builds.build import BuildResult, build_counts, build_task
 from handrail.pipelines.build.report import build_result
 from handrail.protocol.commands import AnswerApproval, SendMessage
 from handrail.protocol.events import ApprovalAsked, TurnFinished
@@ -200,9 +200,10 @@ async def test_user_is_asked_about_commands_and_about_what_they_installed(
         ):
             asked.append(event.summary)
             await talk.send(AnswerApproval(approval_id=event.approval_id, decision=answer))
-        found = build_result(talk.app.log, talk.id)
+        found, counts = build_result(talk.app.log, talk.id), build_counts(talk.app.log)
     if not COPIES:
         return
+    assert counts.needed_user == 1
     if answer == "reject":
         assert (found.state, asked, tree(tmp_path)) == ("escalated", ["in a copy: python do.py"], before)
     else:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from handrail.protocol.commands import SelectIntent, SendMessage
-from handrail.protocol.events import RequestStarted, TurnFinished
+from handrail.protocol.events import GateFailed, RequestStarted, StageStarted, TurnFinished
 from tests.engine.conversation import conversation, script_file
 from tests.pipelines.build.builds import (
     APPROVED,
@@ -54,6 +54,10 @@ active_intents:
 """
 
 
+def modifying(*targets: str) -> dict[str, Any]:
+    return {**PLAN, "steps": [{"kind": "modify-file", "description": "Change", "targets": list(targets)}]}
+
+
 def planned(*targets: str) -> dict[str, Any]:
     return {**PLAN, "steps": [{"kind": "create-file", "description": "Write", "targets": list(targets)}]}
 
@@ -91,6 +95,144 @@ async def test_change_that_reaches_another_intent_is_for_the_user_to_decide(tmp_
     assert done.state == ("escalated" if COPIES else "failed"), done.detail
     assert ("tax.py belongs to INT-2" in done.detail) == COPIES
     assert (done.text("calc.py"), done.text("tax.py")) == (WRONG, "TAX = 1\n")
+
+
+@pytest.mark.promise("BUILD-14")
+async def test_plan_that_reaches_another_intent_is_never_executed(tmp_path: Path) -> None:
+    files = {"calc.py": WRONG, "tax.py": "TAX = 1\n", ".orchestration/active_intents.yaml": OTHER_INTENTS}
+    write(tmp_path, files)
+    answers = script([FIX], plan=modifying("calc.py", "tax.py"))
+    async with conversation(tmp_path, answers, mode="edit", answerable=False, settings=CHECK) as talk:
+        await talk.send(SelectIntent(intent_id="INT-1"))
+        await talk.send(SendMessage(text="Change the values.", route="build"))
+        done = Build(tmp_path, talk, await talk.until(TurnFinished))
+    assert done.state == ("escalated" if COPIES else "failed"), done.detail
+    assert ("tax.py belongs to INT-2" in done.detail) == COPIES
+    assert "execute" not in [each.stage for each in done.events if isinstance(each, StageStarted)]
+
+
+CREATES = {"kind": "create-file", "description": "Write", "targets": ["tax.py"]}
+DELETES = {"kind": "delete-file", "description": "Delete", "targets": ["old.py"]}
+
+
+@pytest.mark.promise("BUILD-14")
+@pytest.mark.parametrize(
+    ("step", "left_out", "words"),
+    [
+        pytest.param(CREATES, whole("tax.py", "TAX = 1\n"), "the plan creates tax.py", id="create"),
+        pytest.param(DELETES, {"form": "delete", "path": "old.py"}, "the plan deletes old.py", id="delete"),
+    ],
+)
+async def test_answer_that_leaves_out_a_planned_file_never_reaches_the_checks(
+    tmp_path: Path, step: dict[str, Any], left_out: dict[str, Any], words: str
+) -> None:
+    plan = {**PLAN, "steps": [*PLAN["steps"], step]}
+    files = {"calc.py": WRONG, "old.py": "OLD = 1\n"}
+    write(tmp_path, files)
+    answers = [{"when": words, "text": json.dumps({"changes": [FIX, left_out]})}, *script([FIX], plan=plan)]
+    async with conversation(tmp_path, answers, mode="edit", settings=CHECK) as talk:
+        await talk.send(SendMessage(text=TASK, route="build"))
+        end = await talk.until(TurnFinished)
+        if COPIES and step is DELETES:  # a plan that deletes waits for the user
+            end = await talk.turn("1")
+        done = Build(tmp_path, talk, end)
+    assert done.state == ("complete" if COPIES else "failed"), done.detail
+    if COPIES:
+        (refused,) = [each for each in done.events if isinstance(each, GateFailed)]
+        assert (refused.gate, len(refused.issues)) == ("G3_execution", 1)
+        assert words in refused.issues[0]
+        assert (tmp_path / "tax.py").exists() == (step is CREATES)
+        assert (tmp_path / "old.py").exists() == (step is CREATES)
+
+
+CONDITIONS = {
+    **APPROVED,
+    "verdict": "conditional",
+    "issues": ["Keep the signature.", "Say why in a comment."],
+}
+COMMENTED = replaced("number + 1", "number * 2  # twice")
+
+
+def judged(met: list[bool]) -> str:
+    rows = [{"number": at, "met": each, "why": f"reason {at}"} for at, each in enumerate(met, 1)]
+    return json.dumps({"conditions": rows})
+
+
+@pytest.mark.promise("BUILD-6")
+@pytest.mark.parametrize("first", [judged([True, False]), judged([True])], ids=["not met", "not judged"])
+async def test_changes_that_do_not_meet_a_condition_of_the_audit_are_corrected_before_the_checks(
+    tmp_path: Path, first: str
+) -> None:
+    reread = [
+        {"when": "number * 2  # twice", "text": judged([True, True])},
+        {"when": "Output of assemble.diff", "text": first},
+    ]
+    write(tmp_path, PROJECT)
+    answers = [*reread, *script([FIX], audit=CONDITIONS)]
+    answers.insert(2, {"when": "Your last answer was not used", "text": json.dumps({"changes": [COMMENTED]})})
+    async with conversation(tmp_path, answers, mode="edit", answerable=False, settings=CHECK) as talk:
+        await talk.send(SendMessage(text=TASK, route="build"))
+        done = Build(tmp_path, talk, await talk.until(TurnFinished))
+    assert done.state == ("complete" if COPIES else "failed"), done.detail
+    if COPIES:
+        (failed,) = [each for each in done.events if isinstance(each, GateFailed)]
+        assert failed.gate == "G3_conditions"
+        (issue,) = failed.issues
+        assert "Say why in a comment." in issue
+        assert "number * 2  # twice" in done.text("calc.py")
+
+
+@pytest.mark.promise("BUILD-6")
+async def test_condition_that_is_never_met_escalates_and_changes_nothing(tmp_path: Path) -> None:
+    reread = {"when": "Output of assemble.diff", "text": judged([False, True])}
+    write(tmp_path, PROJECT)
+    answers = [reread, *script([FIX], audit=CONDITIONS)]
+    async with conversation(tmp_path, answers, mode="edit", answerable=False, settings=CHECK) as talk:
+        await talk.send(SendMessage(text=TASK, route="build"))
+        done = Build(tmp_path, talk, await talk.until(TurnFinished))
+    assert done.state == ("escalated" if COPIES else "failed"), done.detail
+    assert ("Keep the signature. (reason 1)" in done.detail) == COPIES
+    assert done.text("calc.py") == WRONG
+
+
+SILENCED = "tells a check not to look"
+TWICE: dict[str, tuple[list[dict[str, Any]], str, bool]] = {
+    # {what fails: (two answers, what the model is told after the first, whether the other model is asked)}
+    "same demand": ([replaced(f"+ {at}", f"+ {at + 1}  # noqa") for at in (1, 2)], SILENCED, True),
+    "other demand": (
+        [replaced("+ 1", "+ 2  # noqa"), replaced("+ 2  # noqa", "+ 2  # type: ignore")],
+        SILENCED,
+        False,
+    ),
+    "same refusal": (
+        [whole("other.py", f"X = {at}\n") for at in (1, 2)],
+        "other.py is not in the plan",
+        True,
+    ),
+}
+
+
+@pytest.mark.promise("BUILD-14")
+@pytest.mark.parametrize("fails", TWICE)
+async def test_only_a_failure_that_comes_twice_goes_to_the_other_model(tmp_path: Path, fails: str) -> None:
+    (first, second), told, is_same = TWICE[fails]
+    right = json.dumps({"changes": [whole("calc.py", RIGHT)]})
+    audit = {"when": "Output of read", "text": json.dumps(APPROVED)}
+    answers = [
+        {"when": "(`# type: ignore`)", "text": right},
+        {"when": told, "text": json.dumps({"changes": [second]})},
+        *script([first]),
+    ]
+    other = script_file(tmp_path, [audit, {"when": "all issues, wider context", "text": right}], "other.json")
+    root = write(tmp_path / "work", {"calc.py": WRONG})
+    settings = f'{CHECK}[models]\naudit = "{other}"\n'
+    async with conversation(root, answers, mode="edit", answerable=False, settings=settings) as talk:
+        await talk.send(SendMessage(text=TASK, route="build"))
+        done = Build(root, talk, await talk.until(TurnFinished))
+    assert done.state == ("complete" if COPIES else "failed"), done.detail
+    if COPIES:
+        asked = [each.model for each in done.events if isinstance(each, RequestStarted)]
+        assert [each == other for each in asked] == [False, True, False, False, is_same]
 
 
 @pytest.mark.promise("BUILD-14")

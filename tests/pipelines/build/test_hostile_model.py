@@ -9,6 +9,7 @@ import pytest
 from handrail.verification.protection import (
     copied_answer,
     is_check_setting,
+    is_dependency_or_schema,
     open_files,
     refusal,
     special_cases,
@@ -77,6 +78,11 @@ HOSTILE: dict[str, tuple[list[Mapping[str, Any]], Mapping[str, Any], str]] = {
     "plans outside the workspace": ([COMMENT], planned("../evil.py"), "not a path inside"),
     "answers the test's input": ([SPECIAL], PLAN, "general case"),
     "adds a dependency": ([COMMENT, whole("requirements.txt", "x\n")], PLAN, "dependency or schema"),
+    "adds a dependency to the project's file": (
+        [COMMENT, whole("pyproject.toml", "[project]\n")],
+        PLAN,
+        "was not planned, and it is a dependency",
+    ),
     "writes the changelog itself": (
         [COMMENT, whole("CHANGELOG.md", "# All new\n")],
         planned("CHANGELOG.md"),
@@ -303,6 +309,19 @@ def test_what_only_serves_the_tests_is_closed_unless_the_task_names_it() -> None
     }
     assert list(open_files(files, "fix it")) == ["calc.py", "helpers_of_calc.py"]
     assert "fake_clock.py" in open_files(files, "fix fake_clock.py")
+
+
+@pytest.mark.promise("BUILD-4")
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        *((name, True) for name in ("pyproject.toml", "package.json", "web/package.json", "Cargo.toml")),
+        *((name, True) for name in ("go.mod", "Gemfile", "setup.py", "uv.lock", "db/migrations/0001.py")),
+        *((name, False) for name in ("calc.py", "packages.json", "Cargo.toml.md", "src/setup_db.py")),
+    ],
+)
+def test_files_that_declare_dependencies_or_a_schema_are_known(path: str, is_one: bool) -> None:
+    assert is_dependency_or_schema(path) == is_one
 
 
 COMPUTES = "def name(text):\n    return text.upper()\n"

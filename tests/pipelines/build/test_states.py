@@ -139,6 +139,9 @@ def test_no_path_to_complete_misses_a_gate(data: st.DataObject, skips: tuple[str
             assert last, gate
             assert last[-1], gate
         assert walk.history.transitions[-2].before == "awaiting_verification_gate"
+        has_none = [said for key, said in walk.said.items() if key.startswith("has_no_conditions ")][-1]
+        met = [said for key, said in walk.said.items() if key.startswith("G3_conditions ")]
+        assert has_none or met[-1]
 
 
 def test_complete_is_reached_only_from_applying_and_applying_only_through_the_last_gate() -> None:

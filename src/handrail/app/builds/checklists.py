@@ -87,6 +87,8 @@ class ItemResult(Value):
     state: State
     detail: str
     files: tuple[str, ...]
+    proposed: tuple[str, ...]
+    """Files that were not applied; `handrail build --accept SESSION` shows and applies them."""
     corrections: int
     tokens: int
     cost_usd: float | None
@@ -119,9 +121,10 @@ class ChecklistReport(Value):
         """0 if every item that was attempted is complete, else by the worst one."""
         if self.ended == "stopped":
             return STATUSES["cancelled"]
-        worst = next((state for state in WORST_FIRST if getattr(self, state)), None)
-        waits = STATUSES["paused"] if self.ended == "nobody_to_ask" else 0
-        return STATUSES.get(worst, 1) if worst else waits
+        found = {state for state in WORST_FIRST if getattr(self, state)}
+        found |= {"paused"} if self.ended == "nobody_to_ask" else set()
+        worst = next((state for state in WORST_FIRST if state in found), None)
+        return STATUSES.get(worst, 1) if worst else 0
 
 
 async def run_checklist(app: "App", path: str, options: DoOptions, talk: Dialogue) -> ChecklistReport:
@@ -360,6 +363,7 @@ def _item_result(started: ItemStarted, result: BuildResult) -> ItemResult:
         state=result.state,
         detail=result.detail,
         files=result.files,
+        proposed=tuple(file.path for file in result.proposed),
         corrections=result.corrections,
         tokens=result.tokens,
         cost_usd=result.cost_usd,

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from handrail.app.builds.checklists import read_items
-from handrail.pipelines.build.report import NAME, result_of
+from handrail.pipelines.build.file_changes import is_applied_here
+from handrail.pipelines.build.report import NAME, BuildResult, result_of
 from handrail.pipelines.build.states import State
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.values import Value
@@ -22,6 +23,8 @@ class BuildState(Value):
     state: State
     detail: str
     files: tuple[str, ...]
+    proposed: tuple[str, ...]
+    """Files of a proposal that is not in the workspace."""
     session_id: str
     at: float
     """When it began, in seconds since 1970."""
@@ -56,14 +59,25 @@ def work_status(app: "App") -> WorkStatus:
     for run in past_runs(app.log, NAME):
         if run.question not in latest and len(latest) < MAX_BUILDS:
             found = result_of(app.log, run)
-            detail, files = found.detail, found.files
             latest[run.question] = BuildState(
-                run.question, found.state, detail, files, run.session_id, run.began
+                task=run.question,
+                state=found.state,
+                detail=found.detail,
+                files=found.files,
+                proposed=_open_proposal(app, found),
+                session_id=run.session_id,
+                at=run.began,
             )
     unfinished = {run.path: not run.ended for run in checklist_runs(app.log)}
     return WorkStatus(
         tuple(latest.values()), tuple(_checklist(app, path, stopped) for path, stopped in unfinished.items())
     )
+
+
+def _open_proposal(app: "App", result: BuildResult) -> tuple[str, ...]:
+    if all(is_applied_here(app.workspace, file) for file in result.proposed):
+        return ()  # the user has accepted it
+    return tuple(file.path for file in result.proposed)
 
 
 def _checklist(app: "App", path: str, stopped: bool) -> ChecklistState:

@@ -98,6 +98,20 @@ async def _confirm(session: "OpenSession", found: "RewindPreview", *, always: bo
     return ""
 
 
+async def accept(session: "OpenSession", argument: str) -> str:
+    """Show the proposal of a build that is not complete, and apply it if the user says so."""
+    from handrail.app.builds.build import accept_proposal, find_proposal
+
+    require_idle(session)
+    found = session.app.find_session(argument) if argument else session.id
+    proposal = find_proposal(session.app, found)
+    title = f"Apply these files? The build is {proposal.result.state}."
+    if not await session.choose(title, _diff(proposal.diff), {"y": "Apply them"}):
+        return "Nothing was changed."
+    accepted = await accept_proposal(session.app, proposal)
+    return f"Applied: {', '.join(accepted.files)}. `{accepted.undo}` takes it back."
+
+
 def require_idle(session: "OpenSession") -> None:
     if session.app.state(session.id).turn:
         raise UsageProblem("A turn is running. Let it end, or stop it; then try again.")

@@ -12,7 +12,15 @@ from msgspec.structs import replace
 from handrail.app.app import App
 from handrail.app.history.sessions import background_output, change_labels, chosen_route, set_status
 from handrail.config.user_commands import UserCommands
-from handrail.interfaces.acp.slash_changes import changes, diff, redo, require_idle, rewind, undo
+from handrail.interfaces.acp.slash_changes import (
+    accept,
+    changes,
+    diff,
+    redo,
+    require_idle,
+    rewind,
+    undo,
+)
 from handrail.interfaces.acp.tool_calls import fenced
 from handrail.protocol import commands
 from handrail.protocol.errors import HandrailError, UsageProblem
@@ -397,6 +405,7 @@ COMMANDS = {
     "rewind": SlashCommand("N|turn N", "go back to before it: files, conversation", rewind),
     "redo": SlashCommand("", "undo the last /undo or /rewind", redo),
     "build": SlashCommand("TASK", "do it in a copy; kept only if the checks agree", build),
+    "accept": SlashCommand("[SESSION]", "apply the files of a build that is not complete", accept),
     "verify": SlashCommand("[changed|CHECK]", "run the project's own checks", verify),
     "intent": SlashCommand("[ID|none]", "which intent the changes belong to", intent),
     "todos": SlashCommand("[done ID]", "the todo list of this session", todos),

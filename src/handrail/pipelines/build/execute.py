@@ -3,25 +3,31 @@
 Nothing here writes to the workspace: the changes are computed in a copy, on top of the best files so far.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from anyio.to_thread import run_sync
 from msgspec import ValidationError, convert
 
+from handrail.changes.diff import diff
 from handrail.changes.forms.document import Change, form_of
 from handrail.changes.proposal import ShownVersions, propose
 from handrail.engine.pipeline import Failed, Output, Outputs, Passed, StepContext, Verdict
 from handrail.pipelines.build.commands import CommandsRun, run_commands
+from handrail.pipelines.build.conditions import unmet_conditions
 from handrail.pipelines.build.plan import (
+    CREATE,
+    DELETE,
     ESCALATION,
     ESCALATION_RULE,
     TEXT,
     closed,
     commands_of,
+    exists,
     files_of,
     issue_words,
+    of_other_intents,
     targets_of,
 )
 from handrail.pipelines.build.states import ASSEMBLE, BRIEF, EXECUTE, PLAN, READ, REVIEW, VERIFY
@@ -105,22 +111,29 @@ async def write_brief(work: StepContext) -> Output:
         *work.feedback,
     ]
     done = verified.get("rounds", [])
-    refused = work.outputs.get(ASSEMBLE, {}).get("problems", [])
+    refused = work.outputs.get(ASSEMBLE, {}).get("problems") or unmet_conditions(work.outputs)
+    failed = refused or (done[-1]["signature"] if done else ()) or work.issues
+    failure = sha256("\n".join(failed).encode()).hexdigest()[:8] if failed else ""
+    most = min(work.room, work.input_room * 4 // 5)  # plan, rules and issues need the rest
+    attached = truncate(work.attached, most // 2, "There was no room for more.")
+    room = most - len(attached)
     is_candidate = not refused and len(done) < work.checks.settings.build.candidates
     if not work.issues or is_candidate:
         return {
             "round": len(done) + 1,
             "strategy": "plan",
+            "failure": failure,
+            "attached": attached,
             "objective": plan["objective"],
             "steps": plan["steps"],
             "rules": rules,
             "issues": [],
-            "code": work.outputs[READ]["code"],
+            "code": list(_fitting(work.outputs[READ]["code"], room)),
             "candidate": len(done) + 1,
             "temperature": round(min(WARMER * len(done), HOTTEST), 2) if done else None,
         }
     issues = convert((verified.get("best") or {}).get("issues", []), tuple[Issue, ...])
-    wider = len(done) > 1 and done[-1]["signature"] == done[-2]["signature"]
+    wider = bool(failure) and failure == work.outputs[BRIEF]["failure"]
     shown, strategy = (issues, "all issues, wider context") if wider else _first_group(issues)
     words = [f"Your last answer was not used: {problem}" for problem in refused]
     words += [issue_words(issue) for issue in shown[:MAX_ISSUES]]
@@ -130,11 +143,13 @@ async def write_brief(work: StepContext) -> Output:
     return {
         "round": len(done) + 1,
         "strategy": strategy,
+        "failure": failure,
+        "attached": attached,
         "objective": plan["objective"],
         "steps": plan["steps"] if wider or refused else [],
         "rules": rules,
         "issues": words or list(work.issues),
-        "code": [part async for part in _code(work, allowed, shown)],
+        "code": list(_fitting([part async for part in _code(work, allowed, shown)], room)),
         "role": OTHER_ROLE if wider else "",
     }
 
@@ -146,19 +161,23 @@ def _first_group(issues: Sequence[Issue]) -> tuple[Sequence[Issue], str]:
     return issues, "all"
 
 
-async def _code(work: StepContext, allowed: Sequence[str], issues: Sequence[Issue]) -> Any:
-    """The files that may be changed, as the best round left them; then those that issues name."""
-    texts = {file.path: file.text for file in best_files(work.outputs)}
-    room = work.room
-    for path in dict.fromkeys([*allowed, *(issue.path for issue in issues if issue.path)]):
-        if path in texts:
-            part = f"{path} as it is now:\n{texts[path]}" if texts[path] is not None else f"{path}: deleted"
-        else:
-            end = await work.call("read", {"path": path})
-            part = end.content if end.ok else f"{path}: not there"
+def _fitting(parts: Sequence[str], room: int) -> Iterator[str]:
+    """The first of these, as many as there is room for."""
+    for part in parts:
         if room > 0:
             yield truncate(part, max(room, 200), "There was no room for more.")
         room -= len(part)
+
+
+async def _code(work: StepContext, allowed: Sequence[str], issues: Sequence[Issue]) -> AsyncIterator[str]:
+    """The files that may be changed, as the best round left them; then those that issues name."""
+    texts = {file.path: file.text for file in best_files(work.outputs)}
+    for path in dict.fromkeys([*allowed, *(issue.path for issue in issues if issue.path)]):
+        if path in texts:
+            yield f"{path} as it is now:\n{texts[path]}" if texts[path] is not None else f"{path}: deleted"
+        else:
+            end = await work.call("read", {"path": path})
+            yield end.content if end.ok else f"{path}: not there"
 
 
 # G3: the answer as files
@@ -187,16 +206,13 @@ async def assemble(work: StepContext) -> Output:
         for file in strange
         if is_dependency_or_schema(file.path)
     ]
-    unplanned += [
-        f"{file.path} belongs to {', '.join(others)}, and not to the active intent"
-        for file in files
-        if (others := work.other_intents(file.path))
-    ]
+    unplanned += of_other_intents(work, [file.path for file in files])
     for file in files:
         if file in strange:
             problems.append(f"{file.path} is not in the plan, so it may not be changed")
         elif why := closed(work, file.path) or refusal(file.path, work.question, is_new=not file.base):
             problems.append(why)
+    problems += _left_undone(work, files)
     problems += await run_sync(lambda: list(_special(work.workspace, files)))
     if not files and not problems and not ran.denied and not ran.output["packages"]:
         problems.append("the answer changes nothing")
@@ -207,12 +223,15 @@ async def assemble(work: StepContext) -> Output:
         and tried
     ):
         problems.append("the answer changes nothing: it is what was tried before")
+    conditions = work.outputs[REVIEW]["constraints"]
     return {
         **ran.output,
         "denied": ran.denied,
         "files": [to_dict(file) for file in files],
         "problems": list(dict.fromkeys(problems)),
         "unplanned": unplanned,
+        "conditions": conditions,
+        "diff": _diff_of(work.workspace, files) if conditions else "",
         "escalation": answer.get("escalation") or {"kind": "none", "reason": ""},
     }
 
@@ -259,6 +278,27 @@ def _change(copy: Workspace, change: Mapping[str, Any]) -> dict[str, Any]:
     return cleaned
 
 
+def _left_undone(work: StepContext, files: Sequence[ProposedFile]) -> Iterator[str]:
+    """Files that the plan creates and that would not be there, or deletes and that still would."""
+    plan, texts = work.outputs[PLAN], {file.path: file.text for file in files}
+    there = {
+        path: texts[path] is not None if path in texts else exists(work, path)
+        for path in files_of(plan, (CREATE, DELETE))
+    }
+    created = files_of(plan, (CREATE,))
+    for path in created:
+        if not there[path]:
+            yield f"the plan creates {path}, and it would not be there"
+    for path in files_of(plan, (DELETE,)):
+        if there[path] and path not in created:
+            yield f"the plan deletes {path}, and it would still be there"
+
+
+def _diff_of(workspace: Workspace, files: Sequence[ProposedFile]) -> str:
+    olds = [workspace.read(file.path).text if file.base else None for file in files]
+    return "\n".join(diff(file.path, old, file.text).text for file, old in zip(files, olds, strict=True))
+
+
 def _hash(workspace: Workspace, path: str) -> str:
     return workspace.read(path).sha256 if workspace.exists(path) else ""
 
@@ -299,5 +339,5 @@ def changes_are_planned(output: Output, _outputs: Outputs) -> Verdict:
 
 
 def changes_are_sound(output: Output, _outputs: Outputs) -> Verdict:
-    """G3: every change can be applied, is planned and allowed, and every file parses."""
+    """G3: the changes can be applied, are planned and allowed, leave out no file of the plan, and parse."""
     return Failed(tuple(output["problems"])) if output["problems"] else Passed()

@@ -19,7 +19,7 @@ from handrail.protocol.errors import GiveUp, PathProblem
 from handrail.protocol.values import HASH_DIGITS
 from handrail.verification.base_tree import PLAIN, FileBefore
 from handrail.verification.proposed import ProposedFile
-from handrail.workspace.files import encode
+from handrail.workspace.files import Workspace, encode
 from handrail.workspace.stat_index import FileStat, snapshot
 
 TRIES = 3
@@ -55,11 +55,12 @@ def tick_again(file: ProposedFile, old: str, base: str) -> Change:
     return Change("edit", {"path": file.path, "edits": edits, "base_hash": base})
 
 
-def is_applied_here(work: StepContext, file: ProposedFile) -> bool:
+def is_applied_here(workspace: Workspace, file: ProposedFile) -> bool:
+    """Whether the workspace has the file as it was proposed."""
     if file.text is None:
-        return not work.workspace.exists(file.path)
+        return not workspace.exists(file.path)
     try:
-        found = work.workspace.read(file.path)
+        found = workspace.read(file.path)
     except PathProblem:
         return False
     return found.sha256 in (
@@ -105,7 +106,7 @@ class Trial:
         mine = [file for file in self._files if file.path != ticked]
         now = snapshot(self._work.workspace.root).files
         same = all(now.get(path) == known for path, known in self._others.items() if path not in always)
-        return same and all(is_applied_here(self._work, file) for file in mine)
+        return same and all(is_applied_here(self._work.workspace, file) for file in mine)
 
     async def put(self) -> None:
         """Apply the files, once more if a rollback came before a restart; raises GiveUp where refused."""
@@ -116,7 +117,7 @@ class Trial:
         for _ in range(TRIES):
             await self._read([file.path for file in self._files if file.base])
             await self._change(changes)
-            if all(is_applied_here(self._work, file) for file in self._files):
+            if all(is_applied_here(self._work.workspace, file) for file in self._files):
                 return
         raise GiveUp("The build cannot be tried: its files cannot be applied. Nothing was applied.")
 

@@ -1,7 +1,15 @@
 """The pipeline of a build: stages, gates G1 to G5, repairs. Its states are in `states.py`."""
 
 from handrail.engine.pipeline import Functions, Gate, Option, Pause, Pipeline, Repair, Stage
-from handrail.pipelines.build import commands, documents, execute, plan, small_model, verify
+from handrail.pipelines.build import (
+    commands,
+    conditions,
+    documents,
+    execute,
+    plan,
+    small_model,
+    verify,
+)
 from handrail.pipelines.build.states import (
     APPLY,
     ASSEMBLE,
@@ -12,6 +20,7 @@ from handrail.pipelines.build.states import (
     EXECUTE,
     PLAN,
     READ,
+    REREAD,
     REVIEW,
     SURVEY,
     VERIFY,
@@ -29,6 +38,8 @@ FUNCTIONS = Functions(
         "commands_may_run": commands.commands_may_run,
         "changes_are_planned": execute.changes_are_planned,
         "G3_execution": execute.changes_are_sound,
+        "has_no_conditions": conditions.has_no_conditions,
+        "G3_conditions": conditions.conditions_are_met,
         "G4_documents": documents.documents_are_intact,
         "is_verified": verify.is_verified,
         "G5_verification": verify.checks_pass,
@@ -81,7 +92,7 @@ BUILD = Pipeline(
             takes=(BASELINE, PLAN, AUDIT),
             gates=(Gate("audit_needs_no_decision", ends="escalated"), Gate("G2_audit", "repair")),
         ),
-        Stage(BRIEF, "code", step="build_brief", takes=(PLAN, READ, REVIEW, ASSEMBLE, VERIFY)),
+        Stage(BRIEF, "code", step="build_brief", takes=(PLAN, READ, REVIEW, BRIEF, ASSEMBLE, REREAD, VERIFY)),
         Stage(
             EXECUTE,
             "ask",
@@ -96,13 +107,23 @@ BUILD = Pipeline(
             ASSEMBLE,
             "code",
             step="build_assemble",
-            takes=(PLAN, BRIEF, EXECUTE, ASSEMBLE, VERIFY),
+            takes=(PLAN, REVIEW, BRIEF, EXECUTE, ASSEMBLE, VERIFY),
             gates=(
                 Gate("answer_needs_no_decision", ends="escalated"),
                 Gate("commands_may_run", ends="escalated"),
                 Gate("changes_are_planned", ends="escalated"),
                 Gate("G3_execution", "repair", ends="escalated"),
             ),
+        ),
+        Stage(
+            REREAD,
+            "ask",
+            prompt=conditions.REREAD_PROMPT,
+            takes=(f"{ASSEMBLE}.conditions", f"{ASSEMBLE}.diff"),
+            schema=conditions.REREAD_SCHEMA,
+            role="audit",
+            gates=(Gate("G3_conditions", "repair", ends="escalated"),),
+            unless="has_no_conditions",
         ),
         Stage(
             DOCUMENT,

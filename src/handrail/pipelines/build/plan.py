@@ -1,6 +1,7 @@
 """The first half of a build: what was broken before, the plan with gate G1, its audit with gate G2."""
 
 import re
+from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -24,8 +25,8 @@ ESCALATION = {
     "properties": {"kind": {"enum": ["none", *ESCALATIONS]}, "reason": TEXT},
     "required": ["kind", "reason"],
 }
-RUN, DELETE = "run-command", "delete-file"
-STEP_KINDS = ("create-file", "modify-file", DELETE, RUN)
+CREATE, MODIFY, DELETE, RUN = "create-file", "modify-file", "delete-file", "run-command"
+STEP_KINDS = (CREATE, MODIFY, DELETE, RUN)
 PLAN_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -136,7 +137,7 @@ async def survey(work: StepContext) -> Output:
     """The files of the project, what fails before the task, and the files that task and failures name."""
     found = await look_around(work)
     failing = [issue for check in baseline_of(work.outputs) for issue in check.issues]
-    named = [path for path in PATHS.findall(work.question) if _exists(work, path)]
+    named = [path for path in PATHS.findall(work.question) if exists(work, path)]
     named += [issue.path for issue in failing if issue.path]
     named += [suspect.path for issue in failing for suspect in issue.suspects]
     loading = PlanLoader(work)
@@ -153,7 +154,8 @@ async def survey(work: StepContext) -> Output:
     }
 
 
-def _exists(work: StepContext, path: str) -> bool:
+def exists(work: StepContext, path: str) -> bool:
+    """Whether there is such a file, and it can be shown."""
     try:
         return work.workspace.exists(path)
     except PathProblem:
@@ -173,16 +175,16 @@ def issue_words(issue: Issue) -> str:
 # G1: the plan
 
 
-def targets_of(plan: Output) -> list[str]:
-    """The files that the plan names, each once, as paths from the root; a folder has a `/` at its end."""
-    targets = [path.strip() for step in plan["steps"] for path in step["targets"]]
+def targets_of(plan: Output, kinds: Collection[str] = STEP_KINDS) -> list[str]:
+    """The files that such steps name, each once, as paths from the root; a folder has a `/` at its end."""
+    targets = [path.strip() for step in plan["steps"] if step["kind"] in kinds for path in step["targets"]]
     paths = [str(PurePosixPath(path)) + "/" * path.endswith("/") for path in targets if path]
     return list(dict.fromkeys(path for path in paths if path not in (".", "./")))
 
 
-def files_of(plan: Output) -> list[str]:
+def files_of(plan: Output, kinds: Collection[str] = STEP_KINDS) -> list[str]:
     """The targets that are no folders."""
-    return [path for path in targets_of(plan) if not path.endswith("/")]
+    return [path for path in targets_of(plan, kinds) if not path.endswith("/")]
 
 
 def commands_of(plan: Output) -> list[Output]:
@@ -237,12 +239,12 @@ async def read_targets(work: StepContext) -> Output:
     loading = PlanLoader(work)
     paths = files_of(work.outputs[PLAN])
     for path in paths:
-        if _exists(work, path):
+        if exists(work, path):
             await loading.file(path)
     for stem in dict.fromkeys(PurePosixPath(path).stem for path in paths):
         end = await work.call("glob", {"pattern": f"**/*test*{stem}*"})
         for path in end.content.splitlines()[:3] if end.ok else ():
-            if is_test_file(path) and _exists(work, path):
+            if is_test_file(path) and exists(work, path):
                 await loading.file(path, perhaps=True)
     return {"code": loading.parts, "missing": loading.missing, "paths": list(loading.files)}
 
@@ -256,13 +258,22 @@ def closed(work: StepContext, path: str) -> str:
     return f"{path} is the checklist: Handrail ticks the item itself"
 
 
+def of_other_intents(work: StepContext, paths: Iterable[str]) -> list[str]:
+    """The files that another intent owns, and the active one does not, in words."""
+    return [
+        f"{path} belongs to {', '.join(others)}, and not to the active intent"
+        for path in paths
+        if (others := work.other_intents(path))
+    ]
+
+
 async def review_plan(work: StepContext) -> Output:
     """The audit's verdict together with what rules say about the plan."""
     plan, audit = work.outputs[PLAN], work.outputs.get(AUDIT)
     rules = [
         why
         for path in files_of(plan)
-        if (why := closed(work, path) or refusal(path, work.question, is_new=not _exists(work, path)))
+        if (why := closed(work, path) or refusal(path, work.question, is_new=not exists(work, path)))
     ]
     if (reason := work.outputs[BASELINE]["in_workspace"]) and commands_of(plan):
         rules.append(f"{NO_COMMANDS} {reason}")
@@ -272,13 +283,16 @@ async def review_plan(work: StepContext) -> Output:
     risky += [f"it deletes {', '.join(step['targets'])}" for step in plan["steps"] if step["kind"] == DELETE]
     if len(targets_of(plan)) > RISKY_FILES:
         risky.append(f"it changes {len(targets_of(plan))} files")
+    asked = audit["escalation"] if audit else {"kind": "none", "reason": ""}
+    if others := of_other_intents(work, files_of(plan)):
+        asked = {"kind": "other_intents", "reason": "; ".join(filter(None, [*others, asked["reason"]]))}
     return {
         "verdict": "rejected" if rules else verdict,
         "issues": [*rules, *issues],
         "constraints": issues if verdict == "conditional" else [],
         "by": "a model and rules" if audit else "rules alone",
         "risky": risky,
-        "escalation": audit["escalation"] if audit else {"kind": "none", "reason": ""},
+        "escalation": asked,
     }
 
 

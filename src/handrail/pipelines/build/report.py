@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import convert
+from msgspec.structs import replace
 
 from handrail.changes.forms.document import Change, CreateChange, DeleteChange, Document, RewriteChange
 from handrail.pipelines.build.states import (
     APPLY,
     ASSEMBLE,
     BASELINE,
+    BRIEF,
     ENDS,
     PLAN,
     REVIEW,
@@ -19,7 +21,15 @@ from handrail.pipelines.build.states import (
     history_of,
 )
 from handrail.protocol.errors import UsageProblem
-from handrail.protocol.events import RunFailed, RunPaused, RunRepaired, StageCompleted
+from handrail.protocol.events import (
+    Event,
+    GateFailed,
+    RunFailed,
+    RunPaused,
+    RunRepaired,
+    RunStarted,
+    StageCompleted,
+)
 from handrail.protocol.ids import session_stream
 from handrail.protocol.values import Value
 from handrail.sessions.past_runs import PastRun, past_runs, runs_of_session
@@ -39,6 +49,17 @@ class StateChange(Value):
     why: str = ""
 
 
+class Round(Value):
+    """One answer with code, and what came of it."""
+
+    strategy: str
+    """What the model was shown: the plan, or a kind of issues."""
+    problems: tuple[str, ...] = ()
+    """Why it did not pass a gate; empty: it did."""
+    rolled_back: bool = False
+    """It was worse than one before."""
+
+
 class BuildResult(Value):
     """How a build ended, for people and programs."""
 
@@ -55,7 +76,11 @@ class BuildResult(Value):
     files: tuple[str, ...] = ()
     """Files that were changed in the workspace; those of a proposal are in `proposed`."""
     proposed: tuple[ProposedFile, ...] = ()
-    """Not applied: unverified, or the best that did not pass."""
+    """Not applied: unverified, or the best that did not pass; without the tick of a checklist."""
+    accepted_in: str = ""
+    """The session of the change set with the proposal, if the user has accepted it now."""
+    rounds: tuple[Round, ...] = ()
+    """What was tried, in order."""
     checks: tuple[CheckResult, ...] = ()
     notes: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -79,9 +104,13 @@ class BuildResult(Value):
 
     @property
     def undo(self) -> str:
-        """The command that takes the files back; an accepted proposal has a session of its own."""
-        session = f" --session {self.session_id}" if self.state == "complete" else ""
-        return f"handrail undo{session}" if self.files else ""
+        """The command that takes the files back."""
+        return f"handrail undo --session {self.accepted_in or self.session_id}" if self.files else ""
+
+    @property
+    def accept(self) -> str:
+        """The command that applies the proposal, if there is one."""
+        return f"handrail build --accept {self.session_id}" if self.proposed and not self.files else ""
 
 
 def build_result(log: Log, session_id: str, run_id: str = "") -> BuildResult:
@@ -105,6 +134,8 @@ def result_of(log: Log, run: PastRun) -> BuildResult:
     proposed = verified.get("verified", []) if history.state == "unverified" else []
     if history.state in ("escalated", "failed") and APPLY not in outputs:
         proposed = (verified.get("best") or {}).get("files", [])
+    item = next((event.item for event in events if isinstance(event, RunStarted)), None)
+    proposed = [file for file in proposed if item is None or file["path"] != item.path]
     return BuildResult(
         state=history.state,
         task=run.question,
@@ -116,6 +147,7 @@ def result_of(log: Log, run: PastRun) -> BuildResult:
         variant=outputs.get(PLAN, {}).get("variant", ""),
         files=tuple(outputs.get(APPLY, {}).get("paths", [])),
         proposed=convert(proposed, tuple[ProposedFile, ...]),
+        rounds=tuple(_rounds(log, events)),
         checks=convert(verified.get("checks", []), tuple[CheckResult, ...]),
         notes=tuple(verified.get("notes", [])),
         commands=tuple(each["command"] for each in outputs.get(ASSEMBLE, {}).get("commands", [])),
@@ -133,14 +165,33 @@ def result_of(log: Log, run: PastRun) -> BuildResult:
     )
 
 
+def _rounds(log: Log, events: Sequence[Event]) -> list[Round]:
+    found: list[Round] = []
+    for event in events:
+        match event:
+            case StageCompleted() if event.stage == BRIEF:
+                found.append(Round(strategy=_output(log, event).get("strategy", "")))
+            case GateFailed(issues=issues) if found:
+                found[-1] = replace(found[-1], problems=issues)
+            case StageCompleted() if event.stage == VERIFY:
+                rounds = _output(log, event).get("rounds", [])
+                found[-1] = replace(found[-1], rolled_back=bool(rounds) and rounds[-1]["rolled_back"])
+    return found
+
+
 def _outputs(log: Log, run: PastRun, stages: Sequence[str]) -> dict[str, Any]:
     """The last outputs of these stages, as far as they are still stored."""
-    found: dict[str, Any] = {}
-    for one in run.events:
-        event = one.event
-        if isinstance(event, StageCompleted) and event.stage in stages:
-            data = log.blob(event.blob) if event.output is None else None
-            found[event.stage] = json.loads(data) if data else event.output or {}
+    events = (one.event for one in run.events)
+    return {
+        event.stage: _output(log, event)
+        for event in events
+        if isinstance(event, StageCompleted) and event.stage in stages
+    }
+
+
+def _output(log: Log, event: StageCompleted) -> dict[str, Any]:
+    data = log.blob(event.blob) if event.output is None else None
+    found: dict[str, Any] = json.loads(data) if data else event.output or {}
     return found
 
 
@@ -168,17 +219,19 @@ class BuildCounts(NamedTuple):
     cancelled: int
     at_first: int
     """Complete without a correction or a second candidate."""
+    needed_user: int
+    """Escalated, or it asked the user about its plan or a command."""
     issues: int
-    """Issues that the first round of each build left."""
+    """Different issues and demands that the first round of each build left."""
     corrected: int
-    """Those of them that were gone at the end."""
+    """Those of them that the files kept at the end do not have."""
     tokens: int
     cost_usd: float | None
 
 
 def build_counts(log: Log) -> BuildCounts:
     states: dict[State, int] = dict.fromkeys(ENDS, 0)
-    at_first = issues = corrected = tokens = 0
+    at_first = needed_user = issues = corrected = tokens = 0
     usd: float | None = 0.0
     for run in past_runs(log, NAME):
         result = result_of(log, run)
@@ -188,8 +241,10 @@ def build_counts(log: Log) -> BuildCounts:
         at_first += result.state == "complete" and not result.corrections and result.candidates == 1
         rounds = _outputs(log, run, (VERIFY,)).get(VERIFY, {}).get("rounds", [])
         if rounds:
-            issues += rounds[0]["issues"]
-            corrected += max(0, rounds[0]["issues"] - min(each["issues"] for each in rounds))
+            kept = [each for each in rounds if not each["rolled_back"]][-1]
+            issues += len(rounds[0]["signature"])
+            corrected += len({*rounds[0]["signature"]} - {*kept["signature"]})
+        needed_user += result.state == "escalated" or _asked(log, run)
         tokens += result.tokens
         usd = None if usd is None or result.cost_usd is None else usd + result.cost_usd
     return BuildCounts(
@@ -200,8 +255,18 @@ def build_counts(log: Log) -> BuildCounts:
         escalated=states["escalated"],
         cancelled=states["cancelled"],
         at_first=at_first,
+        needed_user=needed_user,
         issues=issues,
         corrected=corrected,
         tokens=tokens,
         cost_usd=usd,
+    )
+
+
+def _asked(log: Log, run: PastRun) -> bool:
+    """Whether the run waited for the user: at a pause, or with a question about a command."""
+    first, last = run.events[0].seq, run.events[-1].seq
+    return any(
+        row.type in ("run_paused", "approval_asked") and row.seq <= last
+        for row in log.read(session_stream(run.session_id), first)
     )

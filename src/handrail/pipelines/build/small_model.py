@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 from handrail.engine.pipeline import Output, StepContext
 from handrail.engine.search.places import Files, missing_sources, read_files
 from handrail.pipelines.build.execute import best_files
-from handrail.pipelines.build.plan import PATHS, STEP_KINDS, baseline_of, files_of
+from handrail.pipelines.build.plan import MODIFY, PATHS, baseline_of, files_of
 from handrail.pipelines.build.states import PLAN
 from handrail.protocol.errors import GiveUp
 from handrail.tools.reports.issue import Issue
@@ -25,15 +25,19 @@ async def plan_by_rules(work: StepContext) -> Output:
         issue for check in baseline_of(work.outputs) for issue in check.issues if issue.kind == "tests"
     ]
     files = await run_sync(read_files, work.workspace, work.question, (), NO_SECRETS)
+    found = find_targets(files, failing, work.question)
+    # It may change these, and need not: so a file that is missing is no file that has to be created, and one
+    # of another intent is left out.
+    targets = [path for path in found if not work.other_intents(path)] or found
     return {
         "objective": f"Do the task: {' '.join(work.question.split())}",
         "steps": [
             {
-                "kind": STEP_KINDS[1] if files.sources.get(path) else STEP_KINDS[0],
+                "kind": MODIFY,
                 "description": f"Change {path}" if files.sources.get(path) else f"Write {path}",
                 "targets": [path],
             }
-            for path in find_targets(files, failing, work.question)
+            for path in targets
         ],
         "risks": [],
         "rollback": "Undo the change set.",

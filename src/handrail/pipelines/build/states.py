@@ -26,8 +26,8 @@ from handrail.protocol.events import (
 )
 
 BASELINE, SURVEY, PLAN, READ, AUDIT, REVIEW = "baseline", "survey", "plan", "read", "audit", "review"
-BRIEF, EXECUTE, ASSEMBLE, DOCUMENT, VERIFY = "brief", "execute", "assemble", "document", "verify"
-APPLY = "apply"
+BRIEF, EXECUTE, ASSEMBLE, REREAD = "brief", "execute", "assemble", "reread"
+DOCUMENT, VERIFY, APPLY = "document", "verify", "apply"
 
 State = Literal[
     "idle",
@@ -90,7 +90,8 @@ TABLE: dict[tuple[State, Step], State] = {
     ("paused", "resumed"): "awaiting_audit_gate",
     ("paused", "audited_again"): "auditing",
     ("executing", "executed"): "awaiting_execution_gate",
-    # G3: every change is planned, allowed, and can be parsed
+    # G3: every change is planned, allowed, and can be parsed; what the plan creates is there, what it deletes
+    # is gone, and the conditions of the audit are met
     ("awaiting_execution_gate", "execution_accepted"): "documenting",
     ("awaiting_execution_gate", "corrected"): "self_correcting",
     ("self_correcting", "executing_again"): "executing",
@@ -134,6 +135,7 @@ GOES_ON: dict[str, tuple[State, ...]] = {
     AUDIT: ("auditing",),
     REVIEW: ("auditing",),
     ASSEMBLE: ("executing",),
+    REREAD: ("awaiting_execution_gate",),
 }
 """States in which a stage starts without a transition."""
 

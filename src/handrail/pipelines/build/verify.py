@@ -93,7 +93,7 @@ async def _judged(
             "status": status,
             "issues": len(issues),
             "signature": sorted(
-                {f"{issue.kind} {issue.path} {issue.test or issue.message}" for issue in issues}
+                {f"{issue.kind} {issue.path} {issue.test or issue.message}" for issue in issues} | {*demands}
             ),
             "rolled_back": worse,
             "candidate": work.outputs[BRIEF].get("candidate", 0),
@@ -193,12 +193,16 @@ async def apply_files(work: StepContext) -> Output:
     files = convert(work.outputs[VERIFY]["verified"], tuple[ProposedFile, ...])
     if not work.outputs[VERIFY]["tree"]:  # they were verified in the workspace
         checklist = work.item.path if work.item else ""  # the user may edit it at any time
-        other = [file.path for file in files if file.path != checklist and not is_applied_here(work, file)]
+        other = [
+            file.path
+            for file in files
+            if file.path != checklist and not is_applied_here(work.workspace, file)
+        ]
         return {"paths": [file.path for file in files], "refused": _differs(other)}
     tree = await run_sync(other_files, work.workspace.root, [file.path for file in files])
     packages = packages_of(work.outputs).get("changes", [])
     # After a restart, the files may be applied already.
-    done = files and all(is_applied_here(work, file) for file in files)
+    done = files and all(is_applied_here(work.workspace, file) for file in files)
     if tree != work.outputs[VERIFY]["tree"] and not done:
         already = f"{MEANWHILE}. {INSTALLED.format('; '.join(packages))}" if packages else MEANWHILE
         return {"paths": [], "refused": already}
@@ -223,7 +227,7 @@ async def apply_files(work: StepContext) -> Output:
     if wrong:
         stays = f" {STAYS.format('; '.join(packages))}" if packages else ""
         return {"paths": [], "refused": f"{call_refusal(wrong).message}{stays}"}
-    other = [file.path for file in files if not is_applied_here(work, file)]
+    other = [file.path for file in files if not is_applied_here(work.workspace, file)]
     return {
         "paths": [str(each.arguments["path"]) for each in changes],
         "refused": _differs(other),

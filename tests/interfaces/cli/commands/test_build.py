@@ -102,6 +102,7 @@ def test_unverified_result_is_applied_only_on_the_users_word(
     model = script(tmp_path, *builds.script([FIX]))
     done = run("build", "--model", model, TASK, cwd=project)
     assert (done.returncode, (project / "calc.py").read_text()) == (5 if COPIES else 1, WRONG), done.stdout
+    assert ("+    return number * 2" in done.stdout) == COPIES
     accepted = run("build", "--model", model, "--accept-unverified", "--json", TASK, cwd=project)
     found = json.loads(accepted.stdout)
     assert (found["state"], accepted.returncode) == (("unverified", 5) if COPIES else ("failed", 1))
@@ -119,7 +120,82 @@ def test_best_files_of_a_failed_build_are_applied_only_on_the_users_word(
     found = json.loads(kept.stdout)
     assert (found["state"], kept.returncode) == (("escalated", 6) if COPIES else ("failed", 1))
     if COPIES:
-        assert "proposed, not applied: calc.py; --keep-failed applies" in done.stdout
+        rounds = [(each["strategy"], bool(each["problems"])) for each in found["rounds"]]
+        assert rounds[:2] == [("plan", True), ("tests+coverage", True)]
+        assert len(rounds) == 4
+        assert "proposed, not applied: calc.py" in done.stdout
+        assert "tried 1 (plan): " in done.stdout
         assert "number + 2" in (project / "calc.py").read_text()
         assert run(*found["undo"].split()[1:], cwd=project).returncode == 0
     assert (project / "calc.py").read_text() == WRONG
+
+
+@pytest.fixture
+def proposed(project: Path, tmp_path: Path, home: Path) -> Path:
+    """The project after a build that no check could verify."""
+    write(home / "handrail", {"config.toml": CHECKS})
+    done = run("build", "--model", script(tmp_path, *builds.script([FIX])), TASK, cwd=project)
+    if COPIES:
+        assert done.stdout.rstrip().splitlines()[-1].startswith("accept: handrail build --accept s_")
+    return project
+
+
+@pytest.mark.promise("BUILD-18")
+def test_stored_proposal_is_applied_later_as_one_change_set_and_stays_unverified(proposed: Path) -> None:
+    if not COPIES:
+        assert "proposal" in run("build", "--accept", cwd=proposed).stderr
+        return
+    told = run("status", cwd=proposed).stdout
+    session = json.loads(run("status", "--json", cwd=proposed).stdout)["builds"][0]["session_id"]
+    assert f"handrail build --accept {session} shows and applies its files: calc.py" in told
+    accepted = run("build", "--accept", session, cwd=proposed)
+    assert accepted.returncode == 5, accepted.stderr
+    assert "+    return number * 2" in accepted.stdout
+    assert "\nunverified: " in accepted.stdout
+    assert (proposed / "calc.py").read_text() == RIGHT
+    assert "--accept" not in run("status", cwd=proposed).stdout
+    undo = next(row for row in accepted.stdout.splitlines() if "undo: " in row).partition("undo: handrail ")[
+        2
+    ]
+    assert run(*undo.split(), cwd=proposed).returncode == 0
+    assert (proposed / "calc.py").read_text() == WRONG
+
+
+@pytest.mark.promise("BUILD-18")
+def test_proposal_is_refused_where_its_files_have_changed(proposed: Path) -> None:
+    (proposed / "calc.py").write_text(f"{WRONG}# mine\n")
+    refused = run("build", "--accept", "--json", cwd=proposed)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    if COPIES:
+        assert "does not fit the files as they are now: calc.py" in refused.stderr
+    assert (proposed / "calc.py").read_text() == f"{WRONG}# mine\n"
+
+
+@pytest.mark.promise("BUILD-18")
+def test_proposal_is_applied_in_a_terminal_only_after_a_yes(proposed: Path) -> None:
+    if not COPIES:
+        return
+    for answer, text in (("n", WRONG), ("y", RIGHT)):
+        with terminal("build", "--accept", cwd=proposed) as talk:
+            talk.expect("+    return number * 2")
+            talk.expect("Apply this? The build is unverified.")
+            talk.type(f"{answer}\n")
+            assert talk.end() == 5
+        assert (proposed / "calc.py").read_text() == text
+
+
+@pytest.mark.promise("BUILD-18")
+def test_build_without_a_proposal_has_nothing_to_accept(project: Path, tmp_path: Path) -> None:
+    assert "Nothing was built here yet" in run("build", "--accept", cwd=project).stderr
+    run("build", "--model", script(tmp_path, *builds.script([FIX])), TASK, cwd=project)
+    refused = run("build", "--accept", cwd=project)
+    assert refused.returncode == 2
+    assert "has no proposal" in refused.stderr
+
+
+@pytest.mark.promise("CTX-6")
+def test_mention_that_names_nothing_is_told_with_the_nearest(project: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, *builds.script([FIX]))
+    told = run("build", "--model", model, f"{TASK} See @calk.py.", cwd=project).stderr
+    assert "left out" in told
+    assert "calc.py" in told.partition("left out")[2].partition("checks before")[0]

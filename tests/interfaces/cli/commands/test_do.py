@@ -149,6 +149,23 @@ def test_five_items_that_end_in_five_ways_are_right_after_two_kills(project: Pat
     assert len(applied) == 2
 
 
+@pytest.mark.promise("BUILD-18")
+def test_files_of_an_unverified_item_are_applied_on_the_users_word_without_a_tick(
+    project: Path, tmp_path: Path
+) -> None:
+    (project / "no-tool").touch()  # the check cannot run
+    model = script(tmp_path, *FIVE)
+    done = run("do", "plan.md", "--auto", "--max", "1", "--model", model, cwd=project)
+    if not COPIES:
+        assert done.returncode == 1
+        return
+    advice = next(row for row in done.stdout.splitlines() if "--accept" in row).split()
+    accepted = run(*advice[1:4], cwd=project)
+    assert accepted.returncode == 5, accepted.stderr
+    assert (project / "one.py").read_text() == "ONE = 1\n"
+    assert (project / "plan.md").read_bytes() == CHECKLIST
+
+
 @pytest.mark.promise("DO-3")
 def test_in_a_terminal_each_item_is_asked_and_ctrl_c_stops_after_the_item(
     project: Path, tmp_path: Path

@@ -57,6 +57,6 @@ def build(as_json: bool, **given: Any) -> None:
         print_text(f"builds: {found.builds} ({told})")
         print_text(f"complete at the first attempt: {found.at_first} of {found.builds}")
         print_text(f"issues corrected: {found.corrected} of {found.issues}")
-        print_text(f"needed you: {found.escalated} of {found.builds}")
+        print_text(f"needed you: {found.needed_user} of {found.builds}")
         usd = f"{found.cost_usd:.4f} USD" if found.cost_usd is not None else "price unknown"
         print_text(f"spent: {found.tokens:,} tokens, {usd}")

@@ -19,8 +19,8 @@ MAX_OPEN = 10
 ADVICE = {
     "paused": "handrail resume {session} shows the plan and asks",
     "escalated": "answer it in the task, and build again",
-    "unverified": "handrail build --accept-unverified applies such a result",
 }
+ACCEPT = "handrail build --accept {session} shows and applies its files: {files}"
 
 
 @click.command()
@@ -48,6 +48,8 @@ def build_lines(build: "BuildState", width: int) -> list[Line]:
     rows = wrap(line(state, one_line(build.task.splitlines()[0]), files), width, INDENT)
     told = build.detail.splitlines()[:1] if build.state != "complete" else []
     told += [ADVICE[build.state].format(session=build.session_id)] if build.state in ADVICE else []
+    if build.proposed:
+        told.append(ACCEPT.format(session=build.session_id, files=", ".join(build.proposed)))
     for text in told:
         rows += wrap(line(INDENT, ("dim", one_line(text))), width, INDENT * 2)
     return rows

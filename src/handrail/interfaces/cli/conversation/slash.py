@@ -330,6 +330,9 @@ COMMANDS = {
     "rewind": SlashCommand("N|turn N", "go back to before it: files, conversation", slash_changes.rewind),
     "redo": SlashCommand("", "undo the last /undo or /rewind", slash_changes.redo),
     "build": SlashCommand("TASK", "do it in a copy; kept only if the checks agree", slash_verify.build),
+    "accept": SlashCommand(
+        "[SESSION]", "apply the files of a build that is not complete", slash_verify.accept
+    ),
     "split": SlashCommand("TASK", "do it in parallel subtasks, merged and applied as one", slash_split.split),
     "verify": SlashCommand("[NAME|changed]", "run the project's own checks", slash_verify.verify),
     "intent": SlashCommand("[ID|none]", "the intent that changes belong to", intent),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import convert
 
 from handrail.interfaces.cli.render.check_lines import name_column, result_line
+from handrail.interfaces.cli.render.events import unattached_lines
 from handrail.interfaces.cli.render.styles import (
     INDENT,
     Line,
@@ -28,6 +29,7 @@ STAGES = {
     "plan": "plan",
     "audit": "audit",
     "execute": "execute",
+    "reread": "conditions of the audit",
     "document": "document",
     "verify": "verify",
     "apply": "apply",
@@ -47,6 +49,8 @@ class BuildLines:
 
     def saw(self, event: events.Event) -> list[Line]:
         match event:
+            case events.UserMessage(unattached=(_, *_)):
+                return unattached_lines(event, self._width)
             case events.StageStarted(stage=stage) if stage in STAGES:
                 return [line(("accent", STAGES[stage]))]
             case events.StageCompleted(stage=stage):
@@ -134,6 +138,18 @@ def _history(result: "BuildResult") -> str:
     return " > ".join(one_line(state.replace("_", " ")) for state in times)
 
 
+def _tried(result: "BuildResult", width: int) -> list[Line]:
+    """The rounds that did not pass a gate, with their strategies, and why."""
+    rows: list[Line] = []
+    for number, each in enumerate(result.rounds, 1):
+        if not each.problems:
+            continue
+        first, more = one_line(each.problems[0]), len(each.problems) - 1
+        told = f"{first}{f' and {more} more' * (more > 0)}{'; rolled back' * each.rolled_back}"
+        rows += wrap(line(("dim", f"{INDENT}tried {number} ({each.strategy}): {told}")), width, INDENT * 2)
+    return rows
+
+
 def result_lines(result: "BuildResult", width: int) -> list[Line]:
     """How the build ended: state, files, checks, corrections, cost, and how to undo it."""
     style = STYLES.get(result.state, "bad")
@@ -150,9 +166,9 @@ def result_lines(result: "BuildResult", width: int) -> list[Line]:
         rows += wrap(line(text), width, INDENT * 2)
     if result.proposed and not result.files:
         names = ", ".join(one_line(file.path) for file in result.proposed)
-        option = "--accept-unverified" if result.state == "unverified" else "--keep-failed"
-        advice = f"{option} applies such a result"
-        rows += wrap(line(f"{INDENT}proposed, not applied: {names}; {advice}"), width, INDENT * 2)
+        rows += wrap(line(f"{INDENT}proposed, not applied: {names}"), width, INDENT * 2)
+    if result.state != "complete":
+        rows += _tried(result, width)
     if result.in_workspace:
         rows += wrap(line(("dim", f"{INDENT}{one_line(result.in_workspace)}")), width, INDENT * 2)
     column = name_column(check.name for check in result.checks)

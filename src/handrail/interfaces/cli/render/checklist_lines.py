@@ -42,7 +42,8 @@ def item_lines(item: "ItemResult", width: int) -> list[Line]:
     """An item with what came of it."""
     state = (STYLES.get(item.state, "bad"), f"{item.state:<{STATE_COLUMNS}}")
     rows = wrap(line(state, f"{item.number:>3}  {one_line(item.text)}"), width, INDENT)
-    for text in item.detail.splitlines():
+    accept = f"handrail build --accept {item.session_id} shows and applies its files" if item.proposed else ""
+    for text in [*item.detail.splitlines(), *filter(None, [accept])]:
         rows += wrap(line(INDENT, ("dim", one_line(text))), width, INDENT * 2)
     return rows
 

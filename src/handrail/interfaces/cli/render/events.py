@@ -97,6 +97,8 @@ def run_lines(event: events.Event, width: int) -> list[Line]:
             return text_lines(event.text, width, "bold")
         case events.RunCompleted(text=text) if text:
             return text_lines(text, width)
+        case events.RunFailed(reason="unverified"):
+            return note("proposal", "to see and apply it: /accept, or `handrail build --accept`", width)
         case events.RunBrokenOff():
             return note("run", "left; what it found is kept", width)
         case events.RouteSet():
