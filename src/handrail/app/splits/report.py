@@ -133,7 +133,7 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
         files=state.ended.files if state.ended else (),
         tokens=state.tokens,
         usd=round(state.usd, 6) if state.usd_known else None,
-        held=session.held or (state.status == "running" and is_held(session.log, session.stream)),
+        held=session.held or (state.started and not state.ended and is_held(session.log, session.stream)),
         exit_status=_exit_status(state),
     )
 
