@@ -81,7 +81,7 @@ export const SLASH = {
   split: {
     takes: "TASK",
     help: "do it in parallel subtasks, merged and applied as one",
-    run: (text) => splits.plan(required(text, "/split TASK"), []),
+    run: (text) => splits.plan({ task: required(text, "/split TASK") }),
   },
   verify: { takes: "[NAME|changed]", help: "run the project's own checks", run: verify },
   init: {

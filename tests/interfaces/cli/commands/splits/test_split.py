@@ -139,9 +139,9 @@ def test_checklist_in_parallel_takes_the_options_of_a_plan(root: Path, tmp_path:
         "subtask_tokens": 30000,
         "subtask_usd": 0.5,
     }
-    given = ("--at-once", "2", "--tries", "1", "--max-tokens", "90000", "--max-usd", "1.5")
-    given += ("--subtask-tokens", "30000", "--subtask-usd", "0.5", "--strategy", "sequential", "--max", "2")
-    planned = json.loads(run(*call, "--parallel", *given, "--json", cwd=root).stdout)
+    given = "--at-once 2 --tries 1 --max-tokens 90000 --max-usd 1.5 --subtask-tokens 30000 --subtask-usd 0.5"
+    given = f"{given} --strategy sequential --max 2"
+    planned = json.loads(run(*call, "--parallel", *given.split(), "--json", cwd=root).stdout)
     plan = planned["plan"]
     assert (plan["strategy"], plan["limits"]) == ("sequential", limits)
     assert [each["files"] for each in plan["subtasks"]] == [["m00.py"], ["m01.py"]]

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,14 +12,12 @@ from typing import Any
 import pytest
 
 from tests.app.splits.splitting import CHECKS, answer, edited
-from tests.interfaces.cli.program import command, environment, run, script, terminal
-from tests.models.fake_server import Recorded, Reply
+from tests.interfaces.cli.program import DEADLINE, command, environment, run, script, terminal
 from tests.pipelines.build.builds import COPIES
-from tests.system.worker_fleet import FakeModel, project, settings
+from tests.system.worker_fleet import HeldModel, project, settings
 from tests.tools.sandbox.machine import offer
 from tests.verification.projects import best_sandbox, write
 
-DEADLINE = 60.0
 COLOURS = re.compile(r"\x1b\[\d+(;\d+)*m")
 ENDED = (0, "complete") if COPIES else (5, "unverified")
 CLASHING = {
@@ -34,19 +31,6 @@ SIDES = [
     answer("Do first.", edited("m00.py", "ONE = 0", "ONE = 'a'")),
     answer("Do second.", edited("m00.py", "ONE = 0", "ONE = 'b'")),
 ]
-
-
-class HeldModel(FakeModel):
-    """Answers once it is let."""
-
-    def __init__(self) -> None:
-        self.came, self.go = threading.Event(), threading.Event()
-        super().__init__()
-
-    def _answer(self, request: Recorded) -> Reply:
-        self.came.set()
-        self.go.wait(DEADLINE)
-        return super()._answer(request)
 
 
 @pytest.fixture
@@ -198,6 +182,8 @@ def test_terminal_shows_bars_with_what_each_subtask_waits_on(
         shown.expect("waiting   2-m01.py  waiting on 1-m00.py")
         shown.expect("waiting   3-m02.py  waiting on 2-m01.py")
         model.go.set()
+        shown.expect("done      1-m00.py  ")
+        shown.expect("120 tokens  $0.0001")
         shown.expect("#" * 30 + " 3/3")
         assert shown.end() == ENDED[0]
     assert bool(COLOURS.search(shown.raw)) == (not colour)
