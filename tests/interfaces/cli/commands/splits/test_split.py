@@ -13,7 +13,7 @@ from handrail.protocol.events import ChangeApplied, SubtaskDone
 from handrail.sessions.session import event_from_row
 from tests.app.splits.splitting import CHECKS, answer, contents, edited, project
 from tests.interfaces.cli.commands.test_do import kill_when, opened_log
-from tests.interfaces.cli.program import run, script
+from tests.interfaces.cli.program import run, script, terminal
 from tests.pipelines.build.builds import COPIES
 from tests.tools.sandbox.machine import offer
 from tests.verification.projects import best_sandbox, write
@@ -154,3 +154,17 @@ def test_checklist_in_parallel_takes_the_options_of_a_plan(root: Path, tmp_path:
         assert "Add --parallel" in run(*call, *wrong, cwd=root).stderr
     for wrong in (("--max-steps", "3"), ("--workers",)):
         assert run(*call, "--parallel", *wrong, cwd=root).returncode == 2
+
+
+@pytest.mark.promise("SPLIT-10")
+def test_another_strategy_is_chosen_before_the_plan_starts(root: Path, tmp_path: Path) -> None:
+    words = ("split", "End them", "--files", "m0[01].py", "--granularity", "fine")
+    with terminal("--model", script(tmp_path, *ANSWERS), *words, cwd=root) as talk:
+        talk.expect("* by dependencies")
+        talk.expect("graph, sequential, all-at-once?")
+        talk.type("seq\r")
+        talk.expect("* one by one")
+        talk.expect("[leave]")
+        talk.type("start\r")
+        talk.expect("applied as one change set" if COPIES else "unverified")
+        assert talk.end() == (0 if COPIES else 5)

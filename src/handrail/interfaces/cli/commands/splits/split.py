@@ -112,6 +112,8 @@ def command(
 
 async def offer(app: "App", session_id: str, *, edits: bool, starts: bool, as_json: bool) -> int:
     """Show the plan, let the user edit it, and run it when they say so."""
+    from msgspec.structs import replace
+
     from handrail.app.splits.plans import change_plan
 
     while True:
@@ -123,12 +125,13 @@ async def offer(app: "App", session_id: str, *, edits: bool, starts: bool, as_js
         if as_json or not terminal.can_ask(sys.stderr):
             print_text(f"handrail: planned. `handrail splits start {session_id}` starts it.", file=sys.stderr)
             return 0
-        reply = terminal.choose(
-            "Start it, edit the plan, or leave it?", ["start", "edit", "leave"], default="leave"
-        )
+        ways = ["start", "edit", "leave", *STRATEGIES]
+        reply = terminal.choose(f"{', '.join(ways[:3])} it, or {', '.join(ways[3:])}?", ways, default="leave")
         if reply == "leave":
             print_text(f"`handrail splits start {session_id}` starts it later.", file=sys.stderr)
             return 0
+        if strategy := STRATEGIES.get(reply):
+            await change_plan(app, session_id, replace(plan_in(app, session_id), strategy=strategy))
         starts, edits = reply == "start", reply == "edit"
 
 
@@ -160,5 +163,8 @@ def edited_plan(plan: "SplitPlan") -> "SplitPlan":
 
     from handrail.app.splits.plans import read_plan
 
-    text = click.edit(json.dumps(to_dict(plan), indent=2, ensure_ascii=False), extension=".json")
+    try:
+        text = click.edit(json.dumps(to_dict(plan), indent=2, ensure_ascii=False), extension=".json")
+    except click.ClickException as problem:
+        raise UsageProblem(f"{problem.format_message()}. Set EDITOR to one that works here.") from problem
     return plan if text is None else read_plan(text.encode())
