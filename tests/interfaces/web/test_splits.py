@@ -150,6 +150,16 @@ def test_plan_is_shaped_on_the_page_before_it_starts(site: Site, page: Page, hom
     ]
 
 
+@pytest.mark.promise("SPLIT-12")
+def test_message_is_split_from_the_conversation(site: Site, page: Page) -> None:
+    planned = {"subtasks": [{"id": "one", "instruction": "Do one.", "files": ["src/cart.py"]}]}
+    site.open(page, {"when": "The request: Improve it.", "text": [json.dumps(planned)]})
+    page.fill("#message", "/split Improve it.")
+    page.press("#message", "Enter")
+    expect(page.locator(".split-plan li")).to_contain_text("src/cart.py")
+    expect(page.get_by_role("button", name="Remove: one")).to_have_count(0)
+
+
 @pytest.mark.promise("SPLIT-4")
 @pytest.mark.promise("SPLIT-12")
 def test_budget_is_raised_and_a_conflict_settled_by_own_words_on_the_page(

@@ -207,7 +207,7 @@ function nextStep(text) {
   step.click();
 }
 
-const ANYWHERE = ["help", "agents", "clear", "model", "intent", "plan", "build", "verify", "init", "sessions"];
+const ANYWHERE = ["help", "agents", "clear", "model", "intent", "plan", "build", "split", "verify", "init", "sessions"];
 
 export async function runSlash(name, text) {
   if (!session && !ANYWHERE.includes(name)) {
