@@ -49,6 +49,19 @@ class FakeModel:
         return Reply(body, step=len(body) // 2 + 1, pause=self._pause)
 
 
+class HeldModel(FakeModel):
+    """Answers once it is let."""
+
+    def __init__(self) -> None:
+        self.came, self.go = threading.Event(), threading.Event()
+        super().__init__()
+
+    def _answer(self, request: Recorded) -> Reply:
+        self.came.set()
+        self.go.wait(DEADLINE)
+        return super()._answer(request)
+
+
 def settings(model: FakeModel, home: Path, **more: str) -> Path:
     """A home with settings for the fake model."""
     home.mkdir(parents=True, exist_ok=True)

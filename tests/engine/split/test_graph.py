@@ -70,7 +70,7 @@ def test_estimates_differ_by_strategy_and_name_what_could_go_wrong() -> None:
     found = {each.strategy: each for each in estimates(plan, {"a.py": 800}, {"main": pace, "fast": pace})}
     assert found["all_at_once"].seconds < found["graph"].seconds < found["sequential"].seconds
     assert len({each.tokens for each in found.values()}) == 1
-    assert "1 dependencies are ignored" in found["all_at_once"].risk
+    assert "1 dependency is ignored" in found["all_at_once"].risk
     assert "several writers" in found["graph"].risk
     assert found["sequential"].risk == ""
     assert found["graph"].usd == pytest.approx((1_000 + 1_000 + 200) / 1_000)

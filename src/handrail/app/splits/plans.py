@@ -54,7 +54,7 @@ async def plan_task(app: "App", task: str, options: SplitOptions) -> str:
         raise UsageProblem(
             f"No text file here matches {', '.join(options.files)}. Patterns are relative to the root."
         )
-    split = _new_split(app, task)
+    split = _new_split(app, task, options.run_on)
     try:
         model = (await app.model_pool.models(split.session))[0]
         small = strategy_for(model.capabilities).searches
@@ -77,14 +77,17 @@ async def plan_task(app: "App", task: str, options: SplitOptions) -> str:
     return split.session.id
 
 
-def plan_checklist(app: "App", path: str, options: SplitOptions) -> str:
-    """The same for the open items of a checklist; each names the files that it is about."""
+def plan_checklist(app: "App", path: str, options: SplitOptions, most: int | None = None) -> str:
+    """The same for the first open items of a checklist, each a subtask; it names the files that it is about.
+
+    `most`: None for all of them.
+    """
     place = checklist_path(app, path)
     items = read_items(app, place)
     texts = {each.number: each.text for each in items}
     sizes = file_sizes(app, ())
     wanted, files, tasks = [], dict[int, tuple[str, ...]](), dict[int, str]()
-    for each in buildable(items):
+    for each in buildable(items)[:most]:
         named = ChecklistItem(
             place, each.number, each.text, phase=each.phase, part_of=texts.get(each.parent, "")
         )
@@ -106,7 +109,7 @@ def plan_checklist(app: "App", path: str, options: SplitOptions) -> str:
         f"The open items of {path}",
         tuple(found),
         options.strategy,
-        options.granularity or "fine",
+        "fine",
         options.limits,
         {one.id: named for one, (_, named) in zip(found, wanted, strict=True)},
         options.run_on,
@@ -121,8 +124,8 @@ def read_plan(data: bytes) -> SplitPlan:
 
 def keep_plan(app: "App", plan: SplitPlan, source: PlanSource = "file") -> str:
     """A session with this plan, which waits for the user to start it."""
-    check_plan(plan)
-    split = _new_split(app, plan.task)
+    plan = _checked(plan)
+    split = _new_split(app, plan.task, plan.run_on)
     split.session.append(SplitPlanned(plan, source))
     split.session.release()
     return split.session.id
@@ -130,7 +133,7 @@ def keep_plan(app: "App", plan: SplitPlan, source: PlanSource = "file") -> str:
 
 async def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
     """Put an edited plan in place of one that was not started."""
-    check_plan(plan)
+    plan = _checked(plan)
     split = await held_split(app, session_id)
     try:
         if split.state.started:
@@ -141,6 +144,13 @@ async def change_plan(app: "App", session_id: str, plan: SplitPlan) -> None:
             split.session.append(SplitPlanned(plan, "file"))
     finally:
         split.session.release()
+
+
+def _checked(plan: SplitPlan) -> SplitPlan:
+    """The plan without items of subtasks that were taken out; raises UsageProblem where it cannot be run."""
+    check_plan(plan)
+    known = {each.id for each in plan.subtasks}
+    return replace(plan, items={name: item for name, item in plan.items.items() if name in known})
 
 
 async def held_split(app: "App", session_id: str) -> SplitSession:
@@ -239,6 +249,22 @@ def _was_cut(app: "App") -> bool:
     return any('"end":"length"' in data for data in answers[-ANSWERS_LOOKED_AT:])
 
 
-def _new_split(app: "App", task: str) -> SplitSession:
+def queue_place(app: "App") -> tuple[str, str]:
+    """The URL of the queue's database, and the workspace's name in it; raises UsageProblem without one."""
+    from handrail.engine.durable.queue import check_installed
+
+    check_installed()
+    if not app.settings.database.url:
+        raise UsageProblem(
+            "Workers get their jobs from a PostgreSQL database, and none is set. Set it with `handrail config"
+            " set database.url postgresql://USER@HOST/DATABASE`, or run the subtasks here, without --workers."
+        )
+    return app.settings.database.url, app.settings.database.name_of(app.workspace.root)
+
+
+def _new_split(app: "App", task: str, run_on: RunOn | None) -> SplitSession:
+    """A session for the plan; raises UsageProblem, before a model is paid for it, where it could not run."""
+    if run_on == "workers":
+        queue_place(app)
     title = f"split: {' '.join(task.split())}"
     return open_split(app.proposals.open_session(title[:MAX_TITLE]))

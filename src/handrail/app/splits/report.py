@@ -93,20 +93,26 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
     session, state = split
     plan = plan_of(state)
     waits = waiting_on(state, needs_of(plan))
+    held = session.held or (state.started and not state.ended and is_held(session.log, session.stream))
+    run_on = plan.run_on or app.settings.splits.run_on
     rows = []
     for each in plan.subtasks:
         found = state.subtasks[each.id]
+        # What a process had begun that has left is begun anew; a worker goes on with it.
+        cut_off = found.status == "running" and not held and run_on == "here"
         changed = tuple(file.path for file in found.done.files) if found.done else ()
         rows.append(
             SubtaskRow(
                 each.id,
                 each.instruction,
-                found.status,
+                "waiting" if cut_off else found.status,
                 tuple(waits.get(each.id, ())),
                 each.depends_on,
                 each.model_class,
                 found.attempt,
-                round(time.time() - found.began, 1) if found.status == "running" else found.seconds,
+                round(time.time() - found.began, 1)
+                if found.status == "running" and not cut_off
+                else found.seconds,
                 found.tokens,
                 round(found.usd, 6),
                 found.detail,
@@ -114,14 +120,14 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
                 found.worker,
             )
         )
-    counts = {status: len(state.of(status)) for status in get_args(SubtaskStatus)}
+    counts = {status: sum(row.status == status for row in rows) for status in get_args(SubtaskStatus)}
     last = state.ended or state.paused
     return SplitReport(
         session_id=session.id,
         task=plan.task,
         status=state.status,
         detail=last.detail if last else "",
-        run_on=plan.run_on or app.settings.splits.run_on,
+        run_on=run_on,
         stalled=state.stalled if state.status == "running" else "",
         strategy=plan.strategy,
         granularity=plan.granularity,
@@ -133,7 +139,7 @@ def report_of(app: "App", split: SplitSession) -> SplitReport:
         files=state.ended.files if state.ended else (),
         tokens=state.tokens,
         usd=round(state.usd, 6) if state.usd_known else None,
-        held=session.held or (state.status == "running" and is_held(session.log, session.stream)),
+        held=held,
         exit_status=_exit_status(state),
     )
 

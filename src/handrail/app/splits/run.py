@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.to_thread import run_sync
 
-from handrail.app.splits.plans import held_split, known_split, start_plan, try_hold
+from handrail.app.splits.plans import held_split, known_split, queue_place, start_plan, try_hold
 from handrail.app.splits.report import SplitReport, report_of
 from handrail.changes.forms.document import Document
 from handrail.engine.durable.jobs import Job, JobResult, JobRunner, Perform
@@ -200,19 +200,6 @@ async def _runner(app: "App", conductor: Conductor) -> AsyncIterator[JobRunner]:
 
 def runs_on_workers(app: "App", plan: SplitPlan) -> bool:
     return (plan.run_on or app.settings.splits.run_on) == "workers"
-
-
-def queue_place(app: "App") -> tuple[str, str]:
-    """The URL of the queue's database, and the workspace's name in it; raises UsageProblem without one."""
-    from handrail.engine.durable.queue import check_installed
-
-    check_installed()
-    if not app.settings.database.url:
-        raise UsageProblem(
-            "Workers get their jobs from a PostgreSQL database, and none is set. Set it with `handrail config"
-            " set database.url postgresql://USER@HOST/DATABASE`, or run the subtasks here, without --workers."
-        )
-    return app.settings.database.url, app.settings.database.name_of(app.workspace.root)
 
 
 async def _check_prices(app: "App", conductor: Conductor) -> None:

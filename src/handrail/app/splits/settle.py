@@ -33,6 +33,8 @@ async def settle_conflict(
             split.session.release()
     elif by != "text":
         text = _side(found, by)
+    elif text is not None:
+        text = _as_lines(text, found)
     return await tell_split(app, session_id, SplitCommand("settle", conflict_id=found.id, by=by, text=text))
 
 
@@ -42,3 +44,13 @@ def _side(conflict: SplitConflict, by: Settlement) -> str | None:
             raise UsageProblem("One side deletes the file, so both are not possible. Take one of them.")
         return conflict.ours + conflict.theirs
     return conflict.ours if by == "ours" else conflict.theirs
+
+
+def _as_lines(text: str, conflict: SplitConflict) -> str:
+    """The text with the line ends of the sides, the last one too: else what follows would be joined to it."""
+    sides = [each for each in (conflict.base, conflict.ours, conflict.theirs) if each]
+    if text and not text.endswith("\n") and all(each.endswith("\n") for each in sides):
+        text += "\n"
+    if "\r\n" not in text and all("\r\n" in each for each in sides):
+        text = text.replace("\n", "\r\n")
+    return text

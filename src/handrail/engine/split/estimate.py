@@ -93,5 +93,6 @@ def _risk(plan: SplitPlan, strategy: Strategy) -> str:
     ignored = sum(len(one.depends_on) for one in plan.subtasks) if strategy == "all_at_once" else 0
     several = "1 file has" if shared == 1 else f"{shared} files have"
     risks = [f"{several} several writers and may conflict"] if shared else []
-    risks += [f"{ignored} dependencies are ignored"] if ignored else []
+    dependencies = "1 dependency is" if ignored == 1 else f"{ignored} dependencies are"
+    risks += [f"{dependencies} ignored"] if ignored else []
     return "; ".join(risks)

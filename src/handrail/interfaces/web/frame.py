@@ -12,7 +12,7 @@ from handrail.interfaces.cli.render.styles import one_line
 from handrail.interfaces.web.conversation.blocks import button
 from handrail.interfaces.web.html import Html, h, join, page
 
-STYLES = ("themes", "base", "frame", "conversation", "cards", "bars", "places", "checks", "tasks")
+STYLES = ("themes", "base", "frame", "conversation", "cards", "bars", "places", "checks", "splits", "tasks")
 LAYERS = b"@layer base, frame, parts;\n"
 ENTRY = "page.js"
 PLACES = (

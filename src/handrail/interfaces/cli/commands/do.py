@@ -12,7 +12,14 @@ import click
 from handrail.interfaces.cli import terminal
 from handrail.interfaces.cli.activity import StatusLine
 from handrail.interfaces.cli.commands.run import STOP_SECONDS
-from handrail.interfaces.cli.options import opened_app, options_for, turn_options
+from handrail.interfaces.cli.commands.splits.split import (
+    LIMITS,
+    edit_option,
+    limit_options,
+    offer,
+    split_options,
+)
+from handrail.interfaces.cli.options import opened_app, options_for, run_with_app, turn_options
 from handrail.interfaces.cli.render.build_lines import BuildLines
 from handrail.interfaces.cli.render.checklist_lines import item_lines, report_lines, wanted_lines
 from handrail.interfaces.cli.render.styles import INDENT, Line, count_of, line, one_line, wrap
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from handrail.app.builds.checklists import DoOptions, Item, ItemResult, Reply
     from handrail.protocol.values import ChecklistItem
 
+DEFAULT_MOST = 5
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -43,7 +51,10 @@ def seconds_of(_context: click.Context, _option: click.Parameter, value: str) ->
 @click.option("--item", metavar="N", type=click.IntRange(min=1), help="Only this item, counted from the top.")
 @click.option("--auto", is_flag=True, help="Build without asking before each item.")
 @click.option(
-    "--max", "most", type=click.IntRange(min=1), default=5, help="Ask after so many items; default 5."
+    "--max",
+    "most",
+    type=click.IntRange(min=1),
+    help="Ask after so many items; default 5. With --parallel: the first so many; default: all.",
 )
 @click.option(
     "--pause",
@@ -54,6 +65,9 @@ def seconds_of(_context: click.Context, _option: click.Parameter, value: str) ->
 )
 @click.option("--keep-going", is_flag=True, help="Go on after an item that is not complete.")
 @click.option("--parallel", is_flag=True, help="All items at once, as subtasks: see `handrail split`.")
+@click.option("--at-once", type=click.IntRange(1, 256), help="So many subtasks at once; default 4.")
+@limit_options
+@edit_option
 @click.option("--json", "as_json", is_flag=True, help="The summary as one JSON object on stdout.")
 @click.option("--max-usd", type=click.FloatRange(min=0), help="End the build of an item at this cost.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="End it after so many requests.")
@@ -62,10 +76,12 @@ def seconds_of(_context: click.Context, _option: click.Parameter, value: str) ->
 def command(
     file: str,
     item: int | None,
-    most: int,
+    most: int | None,
     *,
     auto: bool,
     parallel: bool,
+    at_once: int | None,
+    edits: bool,
     pause: float,
     keep_going: bool,
     as_json: bool,
@@ -76,29 +92,38 @@ def command(
     An item is ticked by code, together with its verified files, and only if it is complete. The file is read
     again before each item. Ctrl-C stops after the item, a second one stops it at once; the same command then
     goes on, also after a crash. Exits with 0 where every item that was attempted is complete.
+
+    --strategy, --at-once, --tries, --max-tokens, --subtask-usd, --subtask-tokens, --workers and --edit are
+    for --parallel, where --max-usd is for all items together.
     """
     import anyio
 
     from handrail.app.builds.checklists import DoOptions
 
+    plan = {name: given.pop(name) for name in ("strategy", "workers", *LIMITS) if name in given}
+    plan |= {"parallel": at_once, "usd": given["max_usd"]}
     if parallel:
-        if item or keep_going or pause:
-            raise UsageProblem("--parallel does all open items; leave out --item, --keep-going and --pause.")
-        return anyio.run(do_in_parallel, options_for(given), file, auto, as_json)
+        if item or keep_going or pause or given["max_steps"]:
+            raise UsageProblem(
+                "--parallel does all open items at once; leave out --item, --keep-going, --pause and"
+                " --max-steps."
+            )
+        given["max_usd"] = None  # that of a turn; here it is of all items together
+
+        async def run(app: "App") -> int:
+            from handrail.app.splits.plans import plan_checklist
+
+            session_id = plan_checklist(app, file, split_options(plan), most)
+            return await offer(app, session_id, edits=edits, starts=auto, as_json=as_json)
+
+        return run_with_app(given, run)
+    if edits or any(value for name, value in plan.items() if name != "usd"):
+        raise UsageProblem(
+            "Some of these options are for subtasks; --help names them. Add --parallel, or leave them out."
+        )
+    most = most or DEFAULT_MOST
     wanted = DoOptions(item=item or 0, auto=auto, most=most, pause=pause, keep_going=keep_going)
     return anyio.run(run_do, options_for(given), file, wanted, as_json)
-
-
-async def do_in_parallel(options: "Options", file: str, starts: bool, as_json: bool) -> int:
-    from handrail.app.splits.plans import SplitOptions, plan_checklist
-    from handrail.interfaces.cli.commands.splits.split import offer
-    from handrail.protocol.subtask import SplitLimits
-
-    # Here the limit is of all items together.
-    limits = SplitLimits(usd=options.max_usd)
-    async with opened_app(options._replace(max_usd=None)) as app:
-        session_id = plan_checklist(app, file, SplitOptions(limits=limits))
-        return await offer(app, session_id, edits=False, starts=starts, as_json=as_json)
 
 
 async def run_do(options: "Options", file: str, wanted: "DoOptions", as_json: bool) -> int:

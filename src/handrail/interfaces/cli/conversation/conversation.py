@@ -4,7 +4,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import anyio
 from msgspec.structs import replace
@@ -66,6 +66,7 @@ class MessageQueue:
 
 
 Action = Callable[[], Awaitable[object]]
+Result = TypeVar("Result")
 
 TICK_SECONDS = 0.25
 TWICE_SECONDS = 2.0
@@ -198,6 +199,10 @@ class Conversation:
     def compose(self, text: str) -> None:
         """Let the user edit a text, and send it with Enter."""
         self._prompt.compose(text)
+
+    async def suspended(self, call: Callable[[], Result]) -> Result:
+        """What the call returns, which has the terminal for itself, as an editor needs it."""
+        return await self._prompt.suspended(call)
 
     def choose(self, choice: questions.Choice) -> None:
         """Ask a question that is not part of the session; the next line answers it."""

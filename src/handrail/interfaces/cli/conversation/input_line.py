@@ -6,12 +6,13 @@ Everything finished goes above it, into the terminal's own scrollback: no altern
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit import layout
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.auto_suggest import DummyAutoSuggest
 from prompt_toolkit.buffer import Buffer, CompletionState
@@ -52,6 +53,7 @@ STYLE = Style.from_dict(
         "scrollbar.button": "bg:default",
     }
 )
+Result = TypeVar("Result")
 INPUT_LINES = 12
 MENU_LINES = 8
 ANSWER_KEYS = "ynavw?YNAVW"
@@ -154,6 +156,11 @@ class Prompt:
         if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
             with set_app(self._application):
                 self.buffer.open_in_editor()
+
+    async def suspended(self, call: Callable[[], Result]) -> Result:
+        """Hide the prompt, and leave the terminal to the call, which runs in a thread, until it returns."""
+        with set_app(self._application):
+            return await run_in_terminal(call, in_executor=True)
 
     def bell(self) -> None:
         self._output.bell()

@@ -12,7 +12,10 @@ from handrail.protocol import events
 from handrail.protocol.commands import AnswerApproval, AnswerQuestion
 from handrail.protocol.events import ApprovalAsked, QuestionAsked
 
-CHOICE_WORDS = ("files", "conversation", "both", "yes", "no", "diffs")
+CHOICE_WORDS = (
+    *("files", "conversation", "both", "yes", "no", "diffs"),
+    *("edit", "graph", "sequential", "all-at-once"),
+)
 """Answers that may be typed in full or by their first letter."""
 
 

@@ -10,7 +10,15 @@ from handrail.app.splits.report import list_splits as splits_of
 from handrail.app.splits.run import read_split, tell_split
 from handrail.app.splits.settle import settle_conflict
 from handrail.interfaces.http.endpoint import Call, Endpoint
-from handrail.protocol.subtask import Granularity, Settlement, SplitCommand, SplitLimits, SplitPlan, Strategy
+from handrail.protocol.subtask import (
+    Granularity,
+    RunOn,
+    Settlement,
+    SplitCommand,
+    SplitLimits,
+    SplitPlan,
+    Strategy,
+)
 from handrail.protocol.values import Value
 
 
@@ -25,6 +33,7 @@ class NewSplit(Value):
     granularity: Granularity | None = None
     strategy: Strategy = "graph"
     limits: SplitLimits = SplitLimits()
+    run_on: RunOn | None = None
 
 
 class SplitInfo(Value):
@@ -57,7 +66,7 @@ async def list_splits(call: Call) -> SplitList:
 
 async def plan_split(call: Call, body: NewSplit) -> SplitInfo:
     """Make a plan, which waits to be started; without `files`, a model is asked for it."""
-    options = SplitOptions(body.files, body.granularity, body.strategy, body.limits)
+    options = SplitOptions(body.files, body.granularity, body.strategy, body.limits, body.run_on)
     return await split_info(call, await plan_task(call.app, body.task, options))
 
 

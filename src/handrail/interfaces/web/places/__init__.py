@@ -15,6 +15,7 @@ from handrail.interfaces.web.places.knowledge import document_page, knowledge_pa
 from handrail.interfaces.web.places.settings import keys_part, settings_page
 from handrail.interfaces.web.places.skills import skills_page
 from handrail.interfaces.web.places.sources import sources_page
+from handrail.interfaces.web.places.split_forms import limits_part, own_text_part, subtask_part
 from handrail.interfaces.web.places.splits import split_page, split_part, splits_page
 from handrail.interfaces.web.places.tasks import (
     task_form_part,
@@ -46,6 +47,9 @@ PLACE_PAGES: dict[str, Callable[[PageCall], Awaitable[Response]]] = {
     "/splits": splits_page,
     "/splits/{split}": split_page,
     "/splits/{split}/part": split_part,
+    "/splits/{split}/limits": limits_part,
+    "/splits/{split}/subtasks/{subtask}": subtask_part,
+    "/splits/{split}/conflicts/{conflict}": own_text_part,
     "/agents": agents_page,
     "/agents/runs/{run}": run_page,
     "/agents/{agent}": agent_page,

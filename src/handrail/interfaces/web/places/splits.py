@@ -1,7 +1,7 @@
 """Split requests: a form to plan one, the list, and one with its subtasks, conflicts and buttons."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from starlette.responses import HTMLResponse, Response
 
@@ -15,7 +15,7 @@ from handrail.app.splits.report import (
     list_splits,
 )
 from handrail.app.splits.run import read_split
-from handrail.interfaces.cli.render.split_lines import CHECKING, STRATEGY_WORDS, is_checked
+from handrail.interfaces.cli.render.split_lines import CHECKING, is_checked
 from handrail.interfaces.cli.render.styles import (
     clean,
     count_of,
@@ -29,7 +29,13 @@ from handrail.interfaces.web.conversation.blocks import button, dot
 from handrail.interfaces.web.frame import place
 from handrail.interfaces.web.html import Html, h, join
 from handrail.interfaces.web.page_call import PageCall, part
-from handrail.protocol.subtask import SplitConflict
+from handrail.interfaces.web.places.split_forms import (
+    limits_words,
+    new_split_form,
+    planned_subtasks,
+    strategy_choice,
+)
+from handrail.protocol.subtask import SplitConflict, SplitPlan
 
 LEAD = "A request as many small subtasks, in parallel; their merged result is verified, and applied as one."
 DOTS = {"done": "ok", "failed": "bad", "running": "run", "waiting": "off", "cancelled": "off"}
@@ -39,30 +45,32 @@ BUTTONS = {
     "planned": (("start", "Start"), ("cancel", "Cancel")),
     "running": (("pause", "Pause"), ("cancel", "Cancel all")),
     "paused": (("resume", "Resume"), ("cancel", "Cancel all")),
+    "paused: budget": (("cancel", "Cancel all"),),
     "failed": (("accept", "Apply all the same"),),
     "unverified": (("accept", "Apply all the same"),),
 }
+LIMITS = {
+    "planned": "Limits",
+    "paused: budget": "Resume with a larger budget",
+    "paused: failed": "Resume with other limits",
+    "paused: user": "Resume with other limits",
+}
+"""The button that opens the limits, by the status in which they can be changed."""
 
 
 async def splits_page(call: PageCall) -> Response:
     rows = [_list_row(call, each) for each in await call.app.query(list_splits)]
-    form = h(
-        "form",
-        h("label", "Task ", h("textarea", name="task", rows="3", required=True)),
-        h(
-            "label",
-            "For each file that matches (empty: the model plans) ",
-            h("input", name="files", type="text"),
-        ),
-        h("div", h("button", "Plan it", type="submit", class_="primary"), class_="buttons"),
-        class_="split-form",
-        data_act="split-plan",
-    )
     listed = (
         h("table", h("tbody", *rows), class_="list") if rows else h("p", "There is none yet.", class_="empty")
     )
     return HTMLResponse(
-        place(call.view("Splits", "splits"), h("p", LEAD, class_="lead"), form, h("h2", "Splits"), listed)
+        place(
+            call.view("Splits", "splits"),
+            h("p", LEAD, class_="lead"),
+            new_split_form(),
+            h("h2", "Splits"),
+            listed,
+        )
     )
 
 
@@ -82,18 +90,61 @@ async def split_part(call: PageCall) -> Response:
 async def _live(call: PageCall) -> Html:
     split_id = call.request.path_params["split"]
     report = read_split(call.app, split_id)
-    found: Sequence[Estimate] = ()
-    if report.status == "planned":
-        found = await estimate_plan(call.app, known_plan(call.app, split_id))
-    return render_split(call.workspace.name, report, found, call.workspace.split_problems.get(split_id, ""))
+    problem = call.workspace.split_problems.get(split_id, "")
+    if report.status != "planned":
+        return render_split(call.workspace.name, report, problem)
+    plan = known_plan(call.app, split_id)
+    return render_plan(report, plan, await estimate_plan(call.app, plan), problem)
 
 
-def render_split(workspace: str, report: SplitReport, found: Sequence[Estimate], problem: str = "") -> Html:
+def render_plan(report: SplitReport, plan: SplitPlan, found: Sequence[Estimate], problem: str = "") -> Html:
+    """A plan that waits for the user: what each strategy would take, and its subtasks; all can be changed."""
+    head = f"{count_of(len(plan.subtasks), 'subtask')}, {plan.granularity}. {limits_words(plan.limits)}"
+    return join(
+        _banner(report),
+        h("p", problem, class_="soft") if problem else None,
+        _buttons(report, BUTTONS["planned"]),
+        h("p", head, class_="soft"),
+        strategy_choice(report, found),
+        planned_subtasks(report.session_id, plan, MAX_ROWS),
+        _more(report),
+    )
+
+
+def render_split(workspace: str, report: SplitReport, problem: str = "") -> Html:
     """The split as it is now, with what can be done about it."""
     state = report.status.partition(":")[0]
     stopped = state == "running" and not report.held
-    wanted = BUTTONS["paused"] if stopped else BUTTONS.get(state, ())
-    buttons = [
+    wanted = BUTTONS["paused"] if stopped else BUTTONS.get(report.status) or BUTTONS.get(state, ())
+    now = "Nothing works on it now." if stopped else CHECKING if is_checked(report) else ""
+    told = problem or report.detail or now
+    rows = [_row(report, row) for row in report.subtasks[:MAX_ROWS]]
+    return join(
+        _banner(report),
+        h("p", told, class_="soft") if told else None,
+        h("p", f"Waiting: {report.stalled}", class_="soft", role="status") if report.stalled else None,
+        _bar(report),
+        _buttons(report, wanted),
+        [_conflict(report, each) for each in report.conflicts],
+        h("div", *rows, class_="check-rows"),
+        _more(report),
+        h("p", f"Checks: {', '.join(report.checks)}", class_="soft") if report.checks else None,
+        _applied(workspace, report) if report.files else None,
+    )
+
+
+def _banner(report: SplitReport) -> Html:
+    state = report.status.partition(":")[0]
+    return h(
+        "div",
+        dot(ENDS.get(state, "wait"), state),
+        h("div", h("strong", f"{report.status}: "), one_line(report.task), class_="told"),
+        class_=f"banner verdict {ENDS.get(state, 'wait')}",
+    )
+
+
+def _buttons(report: SplitReport, wanted: Iterable[tuple[str, str]]) -> Html | None:
+    found = [
         button(
             words,
             "split-command",
@@ -103,29 +154,16 @@ def render_split(workspace: str, report: SplitReport, found: Sequence[Estimate],
         )
         for action, words in wanted
     ]
-    now = "Nothing works on it now." if stopped else CHECKING if is_checked(report) else ""
-    told = problem or report.detail or now
-    banner = h(
-        "div",
-        dot(ENDS.get(state, "wait"), state),
-        h("div", h("strong", f"{report.status}: "), one_line(report.task), class_="told"),
-        class_=f"banner verdict {ENDS.get(state, 'wait')}",
-    )
-    rows = [_row(report, row) for row in report.subtasks[:MAX_ROWS]]
+    if words := LIMITS.get(report.status):
+        kind = "primary" if report.status == "paused: budget" else ""
+        shown = button(words, "split-edit", class_=kind, title="Limits", path=f"{report.session_id}/limits")
+        found.insert(0 if kind else 1, shown)
+    return h("div", *found, class_="check-buttons") if found else None
+
+
+def _more(report: SplitReport) -> Html | None:
     more = len(report.subtasks) - MAX_ROWS
-    return join(
-        banner,
-        h("p", told, class_="soft") if told else None,
-        h("p", f"Waiting: {report.stalled}", class_="soft", role="status") if report.stalled else None,
-        _bar(report),
-        h("div", *buttons, class_="check-buttons") if buttons else None,
-        [_estimate(report, each) for each in found],
-        [_conflict(report, each) for each in report.conflicts],
-        h("div", *rows, class_="check-rows"),
-        h("p", f"{more:,} more; the API has all of them.", class_="soft") if more > 0 else None,
-        h("p", f"Checks: {', '.join(report.checks)}", class_="soft") if report.checks else None,
-        _applied(workspace, report) if report.files else None,
-    )
+    return h("p", f"{more:,} more; the API has all of them.", class_="soft") if more > 0 else None
 
 
 def _applied(workspace: str, report: SplitReport) -> Html:
@@ -197,13 +235,6 @@ def _action(words: str, action: str, report: SplitReport, row: SubtaskRow) -> Ht
     )
 
 
-def _estimate(report: SplitReport, each: Estimate) -> Html:
-    told = f"about {format_duration(each.seconds)}, {each.tokens:,} tokens, {format_usd(each.usd)}"
-    chosen = " (chosen)" if each.strategy == report.strategy else ""
-    risk = f"; {each.risk}" if each.risk else ""
-    return h("p", h("strong", STRATEGY_WORDS[each.strategy]), f"{chosen}: {told}{risk}", class_="soft")
-
-
 def _conflict(report: SplitReport, conflict: SplitConflict) -> Html:
     ours = ", ".join(conflict.ours_by) or "the workspace as it is now"
     sides = (
@@ -236,6 +267,9 @@ def _conflict(report: SplitReport, conflict: SplitConflict) -> Html:
         )
         for by, words in ways
     ]
+    path = f"{report.session_id}/conflicts/{conflict.id}"
+    label = f"Write it yourself: {conflict.path}"
+    buttons.append(button("Write it yourself", "split-edit", label=label, title=conflict.path, path=path))
     head = h("h2", "Conflict in ", h("code", f"{clean(conflict.path)}:{conflict.line}"))
     return h("section", head, *shown, h("div", *buttons, class_="buttons"), class_="tile split-conflict")
 

@@ -140,6 +140,7 @@ const changes = {
     location.assign(`${base}/s/${made.id}`);
   },
   ...settings.changes,
+  ...splits.changes,
 };
 
 const submits = {

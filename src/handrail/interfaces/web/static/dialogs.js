@@ -1,6 +1,6 @@
 // The page's one dialog: rewind previews, help, renaming.
 
-import { command, element, fill, json, make, part, request, session, toast } from "./api.js";
+import { Problem, command, element, fill, json, make, part, request, session, toast } from "./api.js";
 
 const dialog = document.getElementById("dialog");
 
@@ -19,6 +19,17 @@ export function openDialog(title, ...content) {
   );
   dialog.replaceChildren(head, make("div", { class: "dialog-body" }, ...content));
   if (!dialog.open) dialog.showModal();
+}
+
+// What a form does; what goes wrong is said in the form.
+export async function shownIn(problem, action) {
+  problem.textContent = "";
+  try {
+    await action();
+  } catch (refused) {
+    if (!(refused instanceof Problem)) throw refused;
+    problem.textContent = `${refused.message} ${refused.advice}`.trim();
+  }
 }
 
 // Undo, rewind or redo: done at once where nothing stands in the way and only files change, else shown and asked.

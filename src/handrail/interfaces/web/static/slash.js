@@ -87,7 +87,7 @@ export const SLASH = {
   split: {
     takes: "TASK",
     help: "do it in parallel subtasks, merged and applied as one",
-    run: (text) => splits.plan(required(text, "/split TASK"), []),
+    run: (text) => splits.plan({ task: required(text, "/split TASK") }),
   },
   verify: { takes: "[NAME|changed]", help: "run the project's own checks", run: verify },
   init: {
@@ -213,7 +213,7 @@ function nextStep(text) {
   step.click();
 }
 
-const ANYWHERE = ["help", "agents", "clear", "model", "intent", "plan", "build", "verify", "init", "sessions"];
+const ANYWHERE = ["help", "agents", "clear", "model", "intent", "plan", "build", "split", "verify", "init", "sessions"];
 
 export async function runSlash(name, text) {
   if (!session && !ANYWHERE.includes(name)) {

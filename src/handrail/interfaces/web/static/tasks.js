@@ -1,7 +1,7 @@
 // The place of tasks: the list and the week, and what a click, a key or a form does to a task.
 
 import { Problem, base, fill, guarded, make, part, request, toast } from "./api.js";
-import { openDialog } from "./dialogs.js";
+import { openDialog, shownIn } from "./dialogs.js";
 import { openMenu } from "./menu.js";
 
 const POLL_MS = 3000;
@@ -273,16 +273,6 @@ function promote(id, title, kind) {
 async function build(id) {
   const made = await request("POST", `/tasks/${id}/build`, {});
   location.assign(`${base}/s/${made.session}`);
-}
-
-async function shownIn(problem, action) {
-  problem.textContent = "";
-  try {
-    await action();
-  } catch (refused) {
-    if (!(refused instanceof Problem)) throw refused;
-    problem.textContent = `${refused.message} ${refused.advice}`.trim();
-  }
 }
 
 const remove = (id, title) => apply([{ op: "delete", id }], `Deleted “${title}”.`);

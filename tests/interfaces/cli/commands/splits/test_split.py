@@ -13,7 +13,7 @@ from handrail.protocol.events import ChangeApplied, SubtaskDone
 from handrail.sessions.session import event_from_row
 from tests.app.splits.splitting import CHECKS, answer, contents, edited, project
 from tests.interfaces.cli.commands.test_do import kill_when, opened_log
-from tests.interfaces.cli.program import run, script
+from tests.interfaces.cli.program import run, script, terminal
 from tests.pipelines.build.builds import COPIES
 from tests.tools.sandbox.machine import offer
 from tests.verification.projects import best_sandbox, write
@@ -124,3 +124,47 @@ def test_checklist_in_parallel_asks_first_and_ticks_with_auto(root: Path, tmp_pa
         assert (root / "todo.md").read_text() == "- [x] End m00.py\n- [x] End m01.py\n"
     wrong = run("--model", model, "do", "todo.md", "--parallel", "--item", "1", cwd=root)
     assert (wrong.returncode, "--item" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.promise("SPLIT-11")
+def test_checklist_in_parallel_takes_the_options_of_a_plan(root: Path, tmp_path: Path) -> None:
+    (root / "todo.md").write_text("".join(f"- [ ] End m0{n}.py\n" for n in range(3)))
+    model = script(tmp_path, *ANSWERS)
+    call = ("--model", model, "do", "todo.md")
+    limits = {
+        "parallel": 2,
+        "tries": 1,
+        "tokens": 90000,
+        "usd": 1.5,
+        "subtask_tokens": 30000,
+        "subtask_usd": 0.5,
+    }
+    given = "--at-once 2 --tries 1 --max-tokens 90000 --max-usd 1.5 --subtask-tokens 30000 --subtask-usd 0.5"
+    given = f"{given} --strategy sequential --max 2"
+    planned = json.loads(run(*call, "--parallel", *given.split(), "--json", cwd=root).stdout)
+    plan = planned["plan"]
+    assert (plan["strategy"], plan["limits"]) == ("sequential", limits)
+    assert [each["files"] for each in plan["subtasks"]] == [["m00.py"], ["m01.py"]]
+    (tmp_path / "plan.json").write_text(json.dumps(plan | {"subtasks": plan["subtasks"][:1]}))
+    start = ("splits", "start", planned["session_id"], "--plan", str(tmp_path / "plan.json"), "--json")
+    assert json.loads(run("--model", model, *start, cwd=root).stdout)["counts"]["done"] == 1
+    if COPIES:
+        assert (root / "todo.md").read_text().startswith("- [x] End m00.py\n- [ ] End m01.py\n")
+    for wrong in (("--strategy", "sequential"), ("--edit",), ("--at-once", "2")):
+        assert "Add --parallel" in run(*call, *wrong, cwd=root).stderr
+    for wrong in (("--max-steps", "3"), ("--workers",)):
+        assert run(*call, "--parallel", *wrong, cwd=root).returncode == 2
+
+
+@pytest.mark.promise("SPLIT-10")
+def test_another_strategy_is_chosen_before_the_plan_starts(root: Path, tmp_path: Path) -> None:
+    words = ("split", "End them", "--files", "m0[01].py", "--granularity", "fine")
+    with terminal("--model", script(tmp_path, *ANSWERS), *words, cwd=root) as talk:
+        talk.expect("* by dependencies")
+        talk.expect("graph, sequential, all-at-once?")
+        talk.type("seq\r")
+        talk.expect("* one by one")
+        talk.expect("[leave]")
+        talk.type("start\r")
+        talk.expect("applied as one change set" if COPIES else "unverified")
+        assert talk.end() == (0 if COPIES else 5)

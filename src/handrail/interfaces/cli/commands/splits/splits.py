@@ -20,6 +20,7 @@ from handrail.protocol.values import to_dict
 
 if TYPE_CHECKING:
     from handrail.app.app import App
+    from handrail.app.splits.report import SplitReport
 
 json_option = click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
 id_argument = click.argument("split_id", metavar="ID")
@@ -120,19 +121,21 @@ def resume(given: dict[str, Any], /, split_id: str, *, as_json: bool, **changed:
 
 @command.command()
 @id_argument
+@json_option
 @click.pass_obj
-def pause(given: dict[str, Any], split_id: str) -> int:
+def pause(given: dict[str, Any], split_id: str, as_json: bool) -> int:
     """Let what runs end, and start nothing more."""
-    return _tell(given, split_id, SplitCommand("pause"))
+    return _tell(given, split_id, SplitCommand("pause"), as_json=as_json)
 
 
 @command.command()
 @id_argument
 @click.argument("subtasks", nargs=-1)
+@json_option
 @click.pass_obj
-def cancel(given: dict[str, Any], split_id: str, subtasks: tuple[str, ...]) -> int:
+def cancel(given: dict[str, Any], split_id: str, subtasks: tuple[str, ...], as_json: bool) -> int:
     """Cancel these subtasks and what depends on them; without one, all of it."""
-    return _tell(given, split_id, SplitCommand("cancel", subtasks))
+    return _tell(given, split_id, SplitCommand("cancel", subtasks), as_json=as_json)
 
 
 @command.command()
@@ -146,11 +149,11 @@ def retry(given: dict[str, Any], split_id: str, subtasks: tuple[str, ...], as_js
     async def run(app: "App") -> int:
         from handrail.app.splits.run import tell_split
 
-        wanted = SplitCommand("retry", subtasks)
-        if not (await tell_split(app, split_id, wanted)).held:
-            return await run_shown(app, split_id, SplitCommand("resume"), as_json=as_json)
-        print_text("Another Handrail runs it, and has been told.", file=sys.stderr)
-        return 0
+        told = await tell_split(app, split_id, SplitCommand("retry", subtasks))
+        if told.held:
+            print_told(app, told, as_json=as_json)
+            return 0
+        return await run_shown(app, split_id, SplitCommand("resume"), as_json=as_json)
 
     return run_with_app(given, run)
 
@@ -163,9 +166,17 @@ def retry(given: dict[str, Any], split_id: str, subtasks: tuple[str, ...], as_js
 )
 @click.option("--text", "text_file", metavar="FILE", help="What stands there instead; `-` reads stdin.")
 @click.option("--ask", is_flag=True, help="Let the model join both sides, in one more subtask.")
+@json_option
 @click.pass_obj
 def settle(
-    given: dict[str, Any], split_id: str, conflict: str, take: str | None, text_file: str | None, *, ask: bool
+    given: dict[str, Any],
+    split_id: str,
+    conflict: str,
+    take: str | None,
+    text_file: str | None,
+    *,
+    ask: bool,
+    as_json: bool,
 ) -> int:
     """Settle a conflict: take one side or both, give the text, or let the model join them."""
     if sum((take is not None, text_file is not None, ask)) != 1:
@@ -176,8 +187,7 @@ def settle(
 
         how: Settlement = convert(take or ("model" if ask else "text"), Settlement)
         text = read_proposal(text_file).decode() if text_file else None
-        report = await settle_conflict(app, split_id, conflict, how, text)
-        print_report(app, report, as_json=False)
+        print_told(app, await settle_conflict(app, split_id, conflict, how, text), as_json=as_json)
         return 0
 
     return run_with_app(given, run)
@@ -196,11 +206,18 @@ def accept(given: dict[str, Any], split_id: str, as_json: bool) -> int:
     return run_with_app(given, run)
 
 
-def _tell(given: dict[str, Any], split_id: str, wanted: SplitCommand) -> int:
+def _tell(given: dict[str, Any], split_id: str, wanted: SplitCommand, *, as_json: bool) -> int:
     async def run(app: "App") -> int:
         from handrail.app.splits.run import tell_split
 
-        print_report(app, await tell_split(app, split_id, wanted), as_json=False)
+        print_told(app, await tell_split(app, split_id, wanted), as_json=as_json)
         return 0
 
     return run_with_app(given, run)
+
+
+def print_told(app: "App", report: "SplitReport", *, as_json: bool) -> None:
+    """Print the split as it is after a command, which a process that runs it takes a moment later."""
+    if report.held:
+        print_text("handrail: another Handrail runs it, and has been told.", file=sys.stderr)
+    print_report(app, report, as_json=as_json)
