@@ -132,6 +132,7 @@ ROUNDS = ((3, 0.08, 8), (7, 0.02, 14), (12, 0.003, 24))
 """Lines that are weighed, how likely a branch must be at least, and how many branches are tried."""
 FIRST_MUTATIONS, MUTATIONS = 50, (110, 190, 320)
 """How many edits are tried before lines are weighed, and in all after the branches of each round."""
+MOST_AT_ONCE = 100
 RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
 PLACE_WEIGHT = 0.03  # how much less an edit of a line counts than the one before it
 RIVALS = 20
@@ -153,6 +154,18 @@ def next_question(now: Situation) -> Question | None:
         if not now.asked or needs <= now.seconds_left:
             return question
     return None
+
+
+def edits_ahead(now: Situation) -> list[Question]:
+    """The edits that come before the next question of another kind."""
+    found: dict[str, Question] = {}
+    for question in _questions(now):
+        if question.key in now.asked:
+            continue
+        if question.kind != "mutation" or len(found) == MOST_AT_ONCE:
+            break
+        found[question.key] = question
+    return list(found.values())
 
 
 def _says_the_same(now: Situation, question: Question) -> bool:

@@ -40,6 +40,7 @@ from handrail.engine.search.policy import (
     Question,
     Result,
     Situation,
+    edits_ahead,
     next_question,
     rivals,
 )
@@ -57,6 +58,8 @@ from handrail.verification.protection import asks_for_tests, copied_answer, spec
 Accepts = Callable[[Mapping[str, str]], Awaitable[bool]]
 MAX_FAILED_REQUESTS = 3
 RIVAL_SECONDS, MOST_PASSING = 10.0, 6
+SCREENING_SECONDS = 20.0
+NONE_PASSES = "none of the failing tests passes"
 NOT_RUN = (*WASTED, "unusable")
 MAX_CHANGE, MAX_WHY = 200, 160
 PAGE = 500
@@ -119,6 +122,9 @@ class Search:
         self._drafts: list[tuple[str, str]] = []
         """Whole files that were drafted: {path, text}."""
         self._number = self._answers = self._wasted = self._mutations = self._failed_requests = 0
+        self._screens = candidates.screens
+        self._hopeful: set[str] = set()
+        """Edits that let a failing test pass, by key."""
         self._accepts: Accepts = _anything
         self._took: dict[Kind, list[float]] = {}
 
@@ -142,6 +148,9 @@ class Search:
             if question is None or self._context.limit_reached:
                 return self._found(best, passed=False)
             started = time.monotonic()
+            if question.kind == "mutation" and self._screens and question.key not in self._hopeful:
+                now = await self._screened(now, edits_ahead(now), best, min(left, SCREENING_SECONDS))
+                continue
             if question.kind == "weighing":
                 now = await self._weighed(now, question, best, before)
             else:
@@ -188,7 +197,12 @@ class Search:
             now = await self._weighed(now, weighing, best, before)
         found = [only[0]._replace(chance=likelihood(now, question, tried))]
         end = time.monotonic() + RIVAL_SECONDS
-        for rival in rivals(now, question):
+        others = rivals(now, question)
+        if self._screens and (edits := [each for each in others if each.kind == "mutation"]):
+            now = await self._screened(now, edits, best, RIVAL_SECONDS)
+        for rival in others:
+            if rival.key in now.asked:
+                continue
             if time.monotonic() > end or len(found) >= MOST_PASSING or self._context.limit_reached:
                 break
             started = time.monotonic()
@@ -323,38 +337,19 @@ class Search:
         self, question: Question, best: Tested, before: Tested
     ) -> tuple[CandidateTried, Tested | None]:
         """The answer and what came of it."""
-        path, old = question.path, self._shown(question)
-        tried = CandidateTried(
-            turn_id=self._context.turn.turn_id,
-            stage_id=self._session.state.stage_id,
-            number=self._number + 1,
-            key=question.key,
-            asked="line" if question.kind == "weighing" else question.kind,
-            path=path,
-            name=question.name,
-            line=question.line,
-            temperature=question.temperature,
-            result="unusable",
-        )
-        answer, cut = "", False
+        answer, cut, request_id = "", False, ""
         if question.kind not in WITHOUT_MODEL and not is_written(question):
             answered = await self._ask(self._request(question, best, before), question, best)
             if answered is None:
-                return replace(tried, why="the model did not answer"), None
+                return replace(self._begun(question), why="the model did not answer"), None
             answer, cut = answered.text, answered.problem in SIDE_CALL_CUT.values()
-            tried = replace(tried, request_id=answered.request_id)
-        if question.kind == "graft":
-            new = self._grafted(question, old)
-        else:
-            new = read_answer(question, old, answer, cut=cut)
-        code = _hash(path, new.text)
-        tried = replace(tried, change=new.change[:MAX_CHANGE], code=code)
-        if problem := new.problem or self._forbidden(path, new.text):
-            return replace(tried, why=problem[:MAX_WHY]), None
-        if code in self._known:
-            return replace(tried, result="unchanged" if code == _hash(path, old) else "repeated"), None
-        self._known.add(code)
-        files = {**self._best_files, path: new.text}
+            request_id = answered.request_id
+        tried, text = self._read(question, answer, cut=cut)
+        tried = replace(tried, request_id=request_id)
+        if not text:
+            return tried, None
+        self._known.add(tried.code)
+        files = {**self._best_files, question.path: text}
         tested = await self._candidates.test(files)
         passed = tested.passed and await self._accepts(files)
         better = tested.total >= before.total and self._is_better(tested, best)
@@ -365,11 +360,75 @@ class Search:
             why="" if passed else why,
             passing=tested.passing,
             total=tested.total,
-            text=new.text if passed or better or _is_file_draft(question) else "",
+            text=text if passed or better or _is_file_draft(question) else "",
         )
         if _is_draft(tried):
-            self._drafts.append((path, tried.text))
+            self._drafts.append((question.path, tried.text))
         return tried, tested
+
+    def _begun(self, question: Question) -> CandidateTried:
+        return CandidateTried(
+            turn_id=self._context.turn.turn_id,
+            stage_id=self._session.state.stage_id,
+            number=self._number + 1,
+            key=question.key,
+            asked="line" if question.kind == "weighing" else question.kind,
+            path=question.path,
+            name=question.name,
+            line=question.line,
+            temperature=question.temperature,
+            result="unusable",
+        )
+
+    def _read(self, question: Question, answer: str, *, cut: bool) -> tuple[CandidateTried, str]:
+        """What the answer would change, and the file with it; empty where it is not worth a test."""
+        path, old, tried = question.path, self._shown(question), self._begun(question)
+        if question.kind == "graft":
+            new = self._grafted(question, old)
+        else:
+            new = read_answer(question, old, answer, cut=cut)
+        code = _hash(path, new.text)
+        tried = replace(tried, change=new.change[:MAX_CHANGE], code=code)
+        if problem := new.problem or self._forbidden(path, new.text):
+            return replace(tried, why=problem[:MAX_WHY]), ""
+        if code in self._known:
+            return replace(tried, result="unchanged" if code == _hash(path, old) else "repeated"), ""
+        return tried, new.text
+
+    async def _screened(
+        self, now: Situation, questions: Sequence[Question], best: Tested, seconds: float
+    ) -> Situation:
+        """The situation after all edits that let no failing test pass were tried at once."""
+        asked = dict(now.asked)
+        waiting: list[tuple[CandidateTried, str]] = []
+        for question in questions:
+            tried, text = self._read(question, "", cut=False)
+            if text and question.path == questions[0].path:
+                waiting.append((tried, text))
+            elif not text:
+                asked[question.key] = tried.result
+        if not waiting:
+            return now._replace(asked=asked)
+        path, texts = questions[0].path, [text for _, text in waiting]
+        started = time.monotonic()
+        found = await self._candidates.screen(self._best_files, path, texts, best.failing, seconds)
+        if not any(result.ran for result in found.values()):
+            self._screens = False  # not with these tests
+            return now._replace(asked=asked)
+        each = round((time.monotonic() - started) / len(found), 3)
+        failed: list[CandidateTried] = []
+        for number, (tried, _) in enumerate(waiting[: max(found) + 1]):
+            if number in found and found[number].passed:
+                self._hopeful.add(tried.key)
+                continue
+            self._number += 1
+            failed.append(replace(tried, number=self._number, result="failed", seconds=each, why=NONE_PASSES))
+            self._known.add(tried.code)
+            asked[tried.key] = "failed"
+        self._mutations += len(failed)
+        if failed:
+            self._session.append(*failed)
+        return now._replace(asked=asked)
 
     def _shown(self, question: Question) -> str:
         """The text that a question is about."""
