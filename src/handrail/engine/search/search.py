@@ -188,31 +188,33 @@ class Search:
         before: Tested,
     ) -> list[Passing]:
         """The change that passes, and others that do."""
-        line = Line(question.path, question.line)
-        only = [Passing(tried.path, tried.text, tried.change, WRITTEN_FREELY)]
         if not self._candidates.shows_behaviour:
-            return only
-        if question.kind in ("line", "mutation") and now.weighs and line not in now.branches:
-            weighing = Question("weighing", line.path, line=line.number, base=now.base)
-            now = await self._weighed(now, weighing, best, before)
-        found = [only[0]._replace(chance=likelihood(now, question, tried))]
+            return [Passing(tried.path, tried.text, tried.change, WRITTEN_FREELY)]
+        found = [(question, tried)]
         end = time.monotonic() + RIVAL_SECONDS
         others = rivals(now, question)
         if self._screens and (edits := [each for each in others if each.kind == "mutation"]):
             now = await self._screened(now, edits, best, RIVAL_SECONDS)
         for rival in others:
-            if rival.key in now.asked:
-                continue
             if time.monotonic() > end or len(found) >= MOST_PASSING or self._context.limit_reached:
                 break
+            if rival.key in now.asked:
+                continue
             started = time.monotonic()
             other, _ = await self._try(rival, best, before)
             if other.result not in NOT_RUN:
                 self._count(other)
                 self._record(other, started)
             if other.result == "passed":
-                found.append(Passing(other.path, other.text, other.change, likelihood(now, rival, other)))
-        return found
+                found.append((rival, other))
+        line = Line(question.path, question.line)
+        is_line = question.kind in ("line", "mutation")
+        if len(found) > 1 and is_line and now.weighs and line not in now.branches:
+            weighing = Question("weighing", line.path, line=line.number, base=now.base)
+            now = await self._weighed(now, weighing, best, before)
+        return [
+            Passing(each.path, each.text, each.change, likelihood(now, asked, each)) for asked, each in found
+        ]
 
     async def _chosen(self, tested: Tested, passing: Sequence[Passing]) -> Found:
         choice = await choose(self._candidates, self._best_files, passing, self._files.start)
@@ -265,7 +267,7 @@ class Search:
             elif tried.result == "better" and not self._passed and tried.passing >= most:
                 most = tried.passing + (tried.asked == "mutation")
                 self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
-        return Situation(asked=asked)
+        return Situation(asked=asked, screens=self._screens)
 
     def _events(self) -> list[CandidateTried]:
         found: list[CandidateTried] = []
@@ -414,7 +416,7 @@ class Search:
         found = await self._candidates.screen(self._best_files, path, texts, best.failing, seconds)
         if not any(result.ran for result in found.values()):
             self._screens = False  # not with these tests
-            return now._replace(asked=asked)
+            return now._replace(asked=asked, screens=False)
         each = round((time.monotonic() - started) / len(found), 3)
         failed: list[CandidateTried] = []
         for number, (tried, _) in enumerate(waiting[: max(found) + 1]):

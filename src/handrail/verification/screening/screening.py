@@ -16,7 +16,7 @@ from handrail.verification.check import REPORT_FOLDER, Check
 INJECTED = Path(__file__).parent / "injected"
 PLUGIN, CANDIDATES, RESULTS = "handrail_screening", "candidates", "screened"
 TOOL = "pytest"
-QUICK = ("--assert=plain", "-p", "no:cacheprovider", "-p", PLUGIN)
+QUICK = ("--assert=plain", "--tb=no", "-p", "no:cacheprovider", "-p", PLUGIN)
 MOST_TESTS = 30
 
 

@@ -8,6 +8,7 @@ A line of the results is: number of the text, tests that ran, tests that passed.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -38,6 +39,7 @@ def fork_for_each_text() -> int:
     load_other_plugins()
     if threading.active_count() > 1:  # a fork would have only one of them
         os._exit(0)
+    gc.freeze()  # a collection after a fork would copy all of the memory
     path, end = wanted["path"], time.monotonic() + wanted["seconds"]
     with open(path, "rb") as stream:
         before = stream.read()
