@@ -41,7 +41,7 @@ from handrail.engine.search.policy import (
 from handrail.engine.search.prompts import Material, Tried, write_request
 from handrail.engine.search.rivals import WRITTEN_FREELY, Passing, choose, likelihood
 from handrail.engine.search.source import find_functions, function_text, indent_of, text_hash
-from handrail.engine.search.trials import Accepts, Trials, code_hash
+from handrail.engine.search.trials import Accepts, Trials, accept_all, code_hash
 from handrail.models.model import Request
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.events import CandidateTried, SideAnswered
@@ -106,12 +106,11 @@ class Search:
         """Changes of the best files with which the tests pass, from before a restart."""
         self._tried: list[Tried] = []
         self._number = self._answers = self._wasted = self._mutations = self._failed_requests = 0
-        self._accepts: Accepts = _anything
         self._took: dict[Kind, list[float]] = {}
 
     async def run(self, before: Tested, accepts: Accepts) -> Found:
         """The files with which the tests pass and `accepts` agrees, else the best ones."""
-        began, self._accepts = time.monotonic(), accepts
+        began, self._trials.accepts = time.monotonic(), accepts
         await run_sync(self._read_files, before)
         now = self._restored()
         best = await self._candidates.test(self._trials.best_files) if self._trials.best_files else before
@@ -333,7 +332,7 @@ class Search:
         tried = replace(tried, request_id=request_id)
         if not text:
             return tried, None
-        return await self._trials.test(question, tried, text, best, before, self._accepts)
+        return await self._trials.test(question, tried, text, best, before.total)
 
     async def _screened(
         self, now: Situation, questions: Sequence[Question], best: Tested, seconds: float
@@ -410,9 +409,4 @@ async def search_for_tests(
     task = SearchTask(words, command, BUILD_SECONDS, tuple(targets), start)
     async with open_candidates(workspace_checks, checks) as candidates:
         before = await candidates.before()
-        return await Search(context, candidates, task).run(before, _anything)
-
-
-async def _anything(_files: Mapping[str, str]) -> bool:
-    """The gates of a build judge what the search found."""
-    return True
+        return await Search(context, candidates, task).run(before, accept_all)
