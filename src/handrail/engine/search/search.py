@@ -11,6 +11,7 @@ from typing import NamedTuple
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
+from handrail.context.mentions import mentioned_names
 from handrail.engine.context import TurnContext
 from handrail.engine.requests.model_requests import SIDE_CALL_CUT, SideCall
 from handrail.engine.search.answers import (
@@ -42,6 +43,7 @@ from handrail.engine.search.prompts import Material, Tried, write_request
 from handrail.engine.search.rivals import WRITTEN_FREELY, Passing, choose, likelihood
 from handrail.engine.search.source import find_functions, function_text, indent_of, text_hash
 from handrail.engine.search.trials import Accepts, Trials, accept_all, code_hash
+from handrail.engine.user_input import turn_message
 from handrail.models.model import Request
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.events import CandidateTried, SideAnswered
@@ -360,6 +362,7 @@ class Search:
             output=hide(output),
             first=tuple(name for name in best.names if name not in before.names),
             root=str(self._context.workspace.root),
+            attached=hide(turn_message(self._session).attached) if mentioned_names(task.words) else "",
         )
         tried = [each for each in self._tried if each.path == question.path]
         request = write_request(question, self._trials.shown(question), material, tried)
