@@ -190,7 +190,8 @@ def _questions(now: Situation) -> Iterator[Question]:
     yield from _drafted(functions, DRAFTED_FUNCTION)
     likely = COMMON if now.drafts else 0.0  # what the model just wrote has no missing lines and other names
     edits = (each for line in now.lines for each in _edits(now, line, likely))
-    yield from _mutated(now, edits, FIRST_MUTATIONS // 2 if now.drafts else FIRST_MUTATIONS)
+    most = FIRST_MUTATIONS // 2 if now.drafts and not now.screens else FIRST_MUTATIONS
+    yield from _mutated(now, edits, most)
     yield from _drafted(functions[:1], WARMER)
     yield from _weighed(now) if now.weighs else _warmed(now)
     yield from _begun(now, now.rewrites)
