@@ -106,7 +106,7 @@ def test_only_the_writer_and_our_own_state_write_files() -> None:
         *("changes/trace/trace_file.py", "changes/protected/restorer.py", "changes/packages.py"),
         "workspace/scratch_copy",  # in Handrail's own folder
         *("verification/localise/injected", "verification/witness/injected"),  # run in the project's tests
-        "verification/behaviour/injected",
+        *("verification/behaviour/injected", "verification/screening/injected"),
     )
     rooms = modules(apart_from=(*state, *writers, *trial))
     found = [call for call in calls(rooms) if matches(call.name, CHANGES_FILES) or opens_for_writing(call)]
@@ -125,6 +125,7 @@ READERS_OF_THEIR_OWN = (
     "interfaces/web/frame.py",  # scripts and styles in the installed package
     "engine/admin/trace.py",  # the export that the user names
     "verification/witness/injected",  # its key, in the folder of a report
+    "verification/screening/injected",  # in the sandbox
     "tools/process.py",  # /proc
     "tools/sandbox",  # control groups and /proc
 )

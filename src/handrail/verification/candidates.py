@@ -15,6 +15,8 @@ from handrail.verification.check import Check, Tree
 from handrail.verification.localise.localise import TOOLS
 from handrail.verification.proposed import NoCopy
 from handrail.verification.run_check import Checked, CheckRunner, judge
+from handrail.verification.screening.screening import TOOL as SCREENING
+from handrail.verification.screening.screening import Screened, Texts
 from handrail.verification.workspace_checks import WorkspaceChecks
 from handrail.workspace.scratch_copy.copy import ScratchCopy
 from handrail.workspace.stat_index import snapshot
@@ -69,6 +71,23 @@ class Candidates:
                 return failed
             done.append(await self._run(quick, tree))
         return _together(done)
+
+    @property
+    def screens(self) -> bool:
+        """Whether many texts of a file can be tried at once."""
+        return [check.tool for check in self._checks] == [SCREENING]
+
+    async def screen(
+        self, files: Mapping[str, str], path: str, texts: Sequence[str], failing: Sequence[Issue], most: float
+    ) -> dict[int, Screened]:
+        """How these tests, or all where none are given, do with each text; those that fit into the time.
+
+        Empty where that cannot be known. A text with a result is not yet tested: see `test`.
+        """
+        check = self._checks[0]
+        tree = await run_sync(self._place, {**files, path: texts[0]})
+        each = max(LEAST_SECONDS / 2, TIMES_SLOWER * self._before[check.name].seconds)
+        return await self._runner.screened(check, failing, Texts(path, texts, each, most), tree)
 
     async def run(self, check: Check, files: Mapping[str, str]) -> Tested:
         """What one other check says."""

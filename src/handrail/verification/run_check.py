@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 
 from handrail.config.open_file import FileTooLarge, read_file
 from handrail.config.remove_tree import remove_tree
-from handrail.storage.scratch import make_scratch
+from handrail.storage.scratch import make_scratch, put_into_scratch
 from handrail.tools.commands.confined import run_confined
 from handrail.tools.commands.output import CapturedOutput
 from handrail.tools.process import ProcessResult, find_program
@@ -27,6 +27,13 @@ from handrail.verification.behaviour.behaviour import TOOL, Behaviour, Function,
 from handrail.verification.check import CACHE_FOLDER, IN_FOLDER, REPORT_FOLDER, SHELL, Check, Tree
 from handrail.verification.localise.localise import Localised, SuiteRun, localise
 from handrail.verification.localise.spectrum import MOST
+from handrail.verification.screening.screening import (
+    Screened,
+    Texts,
+    read_screened,
+    screening,
+    write_texts,
+)
 from handrail.verification.witness.witness import Record, Witness, doubt, witness_for
 from handrail.workspace.files import Workspace
 from handrail.workspace.stat_index import StatIndex
@@ -94,6 +101,16 @@ class CheckRunner:
         seen = watched(check, functions, tree.shown_at, self._environ.get("PYTHONPATH", ""))
         return read_behaviour((await self._run(seen, seen.words, tree)).report.files)
 
+    async def screened(
+        self, check: Check, failing: Sequence[Issue], texts: Texts, tree: Tree
+    ) -> dict[int, Screened]:
+        """How the failing tests do with each text, or all tests where none are given; empty: not known."""
+        quick = screening(check, failing, self._environ.get("PYTHONPATH", ""))
+        if quick is None:
+            return {}
+        ran = await self._run(quick, quick.words, tree, given=write_texts(texts, tree.shown_at))
+        return read_screened(ran.report.files)
+
     async def check(self, check: Check, tree: Tree) -> "Checked":
         """The result of a check; never raises for what the project's code does."""
         if check.missing:
@@ -127,13 +144,21 @@ class CheckRunner:
         return ran._replace(is_watched=True, record=witness.record(ran.report.files))
 
     async def _run(
-        self, check: Check, words: tuple[str, ...], tree: Tree, witness: Witness | None = None
+        self,
+        check: Check,
+        words: tuple[str, ...],
+        tree: Tree,
+        witness: Witness | None = None,
+        given: Mapping[str, bytes] = NO_FILES,
     ) -> Ran:
+        """`given` are files in the folder of the report."""
         output, folder = CapturedOutput(), make_scratch()
         ended, reached = ProcessResult(None, timed_out=False, left_running=False, seconds=0.0), ""
         try:
             if witness:
                 witness.place_key(folder)
+            for name, data in given.items():
+                put_into_scratch(folder, name, data, 0o600)
             setup = self._setup(check, tree, folder)
             placed = [word.replace(REPORT_FOLDER, str(folder)) for word in words]
             if check.part:

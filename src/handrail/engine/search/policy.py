@@ -123,6 +123,8 @@ class Situation(NamedTuple):
     """Lines that were tried in place of each, by how they were asked for."""
     weighs: bool = True
     """Whether the model can be weighed, as far as is known."""
+    screens: bool = False
+    """Whether many edits are tried at once, so that more of them fit into the time."""
     seconds_left: float = float("inf")
     seconds_of: Mapping[Kind, float] = {}
     """How long an answer of each kind took."""
@@ -132,6 +134,7 @@ ROUNDS = ((3, 0.08, 8), (7, 0.02, 14), (12, 0.003, 24))
 """Lines that are weighed, how likely a branch must be at least, and how many branches are tried."""
 FIRST_MUTATIONS, MUTATIONS = 50, (110, 190, 320)
 """How many edits are tried before lines are weighed, and in all after the branches of each round."""
+MOST_AT_ONCE, MORE_IF_SCREENED = 100, 2
 RANK_WEIGHT = 0.12  # how much less a line counts than the one before it
 PLACE_WEIGHT = 0.03  # how much less an edit of a line counts than the one before it
 RIVALS = 20
@@ -155,6 +158,18 @@ def next_question(now: Situation) -> Question | None:
     return None
 
 
+def edits_ahead(now: Situation) -> list[Question]:
+    """The edits that come before the next question of another kind."""
+    found: dict[str, Question] = {}
+    for question in _questions(now):
+        if question.key in now.asked:
+            continue
+        if question.kind != "mutation" or len(found) == MOST_AT_ONCE:
+            break
+        found[question.key] = question
+    return list(found.values())
+
+
 def _says_the_same(now: Situation, question: Question) -> bool:
     """Whether answers to this question, at other temperatures, were nothing new: more would be the same."""
     if not question.temperature:
@@ -175,7 +190,8 @@ def _questions(now: Situation) -> Iterator[Question]:
     yield from _drafted(functions, DRAFTED_FUNCTION)
     likely = COMMON if now.drafts else 0.0  # what the model just wrote has no missing lines and other names
     edits = (each for line in now.lines for each in _edits(now, line, likely))
-    yield from _mutated(now, edits, FIRST_MUTATIONS // 2 if now.drafts else FIRST_MUTATIONS)
+    most = FIRST_MUTATIONS // 2 if now.drafts and not now.screens else FIRST_MUTATIONS
+    yield from _mutated(now, edits, most)
     yield from _drafted(functions[:1], WARMER)
     yield from _weighed(now) if now.weighs else _warmed(now)
     yield from _begun(now, now.rewrites)
@@ -281,6 +297,7 @@ def _edits(now: Situation, line: Line, likely: float = 0.0) -> Iterator[_Edit]:
 
 
 def _mutated(now: Situation, edits: Iterator[_Edit], most: int) -> Iterator[Question]:
+    most *= MORE_IF_SCREENED if now.screens else 1
     for line, text, _ in sorted(edits, key=lambda each: -each.score)[:most]:
         yield Question("mutation", line.path, line=line.number, prefix=text, base=now.base)
 

@@ -45,6 +45,8 @@ class Material(NamedTuple):
     first: tuple[str, ...] = ()
     """Tests that passed before an answer which is kept broke them."""
     root: str = ""
+    attached: str = ""
+    """What mentions such as `@diff` or `@task:ID` in the task stand for."""
 
 
 class Tried(NamedTuple):
@@ -155,6 +157,8 @@ def _parts(
         if room > 0:
             yield _block(path, words[:room])
         room -= len(words)
+    if room > 0 and material.attached:
+        yield material.attached[:room]
     output = material.output
     failure = relevant_lines(output, material.root)
     room = MAX_TESTS

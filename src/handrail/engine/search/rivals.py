@@ -1,10 +1,11 @@
 """Whether the tests decide between a change that passes and others that pass too."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from handrail.engine.search.mutations import COMMON, mutations
+from handrail.engine.search.mutations import COMMON, PIECE, mutations
 from handrail.engine.search.policy import Line, Question, Situation, chance
 from handrail.engine.search.source import find_functions
 from handrail.protocol.events import CandidateTried
@@ -15,7 +16,8 @@ MUCH = 4.0
 """How many times likelier, by the model, one of two changes must be to be chosen."""
 MOST_COMPARED = 4
 EDGE_SECONDS, MOST_EDGES = 10.0, 40
-"""For slips in the lines that were changed."""
+"""For edges in the lines that were changed."""
+EDGES = ("<", "<=", ">", ">=", "+", "-")
 
 WRITTEN_FREELY, WRITTEN_WARM = 0.5, 0.1
 """How likely an answer is that was not weighed: one at temperature 0, and any other."""
@@ -86,20 +88,32 @@ def _changed_lines(best: Passing, start: str) -> list[int]:
 async def _edges(
     candidates: Candidates, files: Mapping[str, str], best: Passing, changed: Sequence[int]
 ) -> list[Passing]:
-    """The change with a slip in its lines that the tests do not notice, such as `<` for `<=`."""
+    """The change with another edge in its lines that the tests do not notice, such as `<` for `<=`."""
     lines = best.text.splitlines(keepends=True)
     slips = [
         (number, edit.text)
         for number in changed
         for edit in mutations(best.path, best.text, number)
-        if edit.likely >= COMMON
+        if edit.likely >= COMMON and _moves_an_edge(lines[number - 1], edit.text)
     ]
-    found: list[Passing] = []
+    texts = ["".join([*lines[: number - 1], line, *lines[number:]]) for number, line in slips[:MOST_EDGES]]
     end = time.monotonic() + EDGE_SECONDS
-    for number, line in slips[:MOST_EDGES]:
+    hopeful = set(range(len(texts)))
+    if candidates.screens and texts:
+        screened = await candidates.screen(files, best.path, texts, (), EDGE_SECONDS)
+        hopeful -= {number for number, result in screened.items() if not result.all_passed}
+    found: list[Passing] = []
+    for number in sorted(hopeful):
         if time.monotonic() > end or len(found) >= MOST_COMPARED:
             break
-        text = "".join([*lines[: number - 1], line, *lines[number:]])
+        line, text = slips[number][1], texts[number]
         if (await candidates.test({**files, best.path: text})).passed:
             found.append(Passing(best.path, text, line.strip(), best.chance))
     return found
+
+
+def _moves_an_edge(line: str, other: str) -> bool:
+    """Whether two lines differ only in comparisons and numbers."""
+    one, two = (Counter(found[0] for found in PIECE.finditer(each)) for each in (line, other))
+    changed = (one - two) + (two - one)
+    return bool(changed) and all(piece in EDGES or piece.isdigit() for piece in changed)

@@ -5,30 +5,25 @@ ended. Nothing here writes to the workspace.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
+from handrail.context.mentions import mentioned_names
 from handrail.engine.context import TurnContext
 from handrail.engine.requests.model_requests import SIDE_CALL_CUT, SideCall
 from handrail.engine.search.answers import (
-    NewText,
-    code_key,
     is_written,
-    read_answer,
     read_weights,
     weighed_beginnings,
 )
 from handrail.engine.search.places import (
-    Files,
     look,
     missing_sources,
     read_files,
     shown_tests,
-    without_body,
 )
 from handrail.engine.search.policy import (
     WASTED,
@@ -40,25 +35,25 @@ from handrail.engine.search.policy import (
     Question,
     Result,
     Situation,
+    edits_ahead,
     next_question,
     rivals,
 )
 from handrail.engine.search.prompts import Material, Tried, write_request
 from handrail.engine.search.rivals import WRITTEN_FREELY, Passing, choose, likelihood
-from handrail.engine.search.source import find_functions, function_text, indent_of, text_hash, with_function
+from handrail.engine.search.source import find_functions, function_text, indent_of, text_hash
+from handrail.engine.search.trials import Accepts, Trials, accept_all, code_hash
+from handrail.engine.user_input import turn_message
 from handrail.models.model import Request
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.events import CandidateTried, SideAnswered
-from handrail.tools.reports.issue import Issue
 from handrail.tools.tool import pluralize
 from handrail.verification.candidates import Candidates, Tested, open_candidates
-from handrail.verification.protection import asks_for_tests, copied_answer, special_cases
 
-Accepts = Callable[[Mapping[str, str]], Awaitable[bool]]
 MAX_FAILED_REQUESTS = 3
 RIVAL_SECONDS, MOST_PASSING = 10.0, 6
+SCREENING_SECONDS = 20.0
 NOT_RUN = (*WASTED, "unusable")
-MAX_CHANGE, MAX_WHY = 200, 160
 PAGE = 500
 
 
@@ -107,27 +102,20 @@ class Search:
         self._task = task
         chain = context.main
         self._side = SideCall(chain.session, chain.models[0], "main", chain.cost, chain.afford)
-        self._files = Files({}, {}, {})
-        self._writes = False
-        """Whether there is a missing file or a stub at the start."""
-        self._best_files = dict(task.start)
+        self._trials = Trials(context, candidates, task.words)
+        self._trials.best_files.update(task.start)
         self._passed: list[Passing] = []
         """Changes of the best files with which the tests pass, from before a restart."""
-        self._known: set[str] = set()
-        """Code that was tried, and the code that is there, as hashes."""
         self._tried: list[Tried] = []
-        self._drafts: list[tuple[str, str]] = []
-        """Whole files that were drafted: {path, text}."""
         self._number = self._answers = self._wasted = self._mutations = self._failed_requests = 0
-        self._accepts: Accepts = _anything
         self._took: dict[Kind, list[float]] = {}
 
     async def run(self, before: Tested, accepts: Accepts) -> Found:
         """The files with which the tests pass and `accepts` agrees, else the best ones."""
-        began, self._accepts = time.monotonic(), accepts
+        began, self._trials.accepts = time.monotonic(), accepts
         await run_sync(self._read_files, before)
         now = self._restored()
-        best = await self._candidates.test(self._best_files) if self._best_files else before
+        best = await self._candidates.test(self._trials.best_files) if self._trials.best_files else before
         if self._passed:  # before a restart
             return await self._chosen(best, self._passed)
         now = await self._look(now, best, before)
@@ -142,6 +130,13 @@ class Search:
             if question is None or self._context.limit_reached:
                 return self._found(best, passed=False)
             started = time.monotonic()
+            if (
+                question.kind == "mutation"
+                and self._trials.screens
+                and question.key not in self._trials.hopeful
+            ):
+                now = await self._screened(now, edits_ahead(now), best, min(left, SCREENING_SECONDS))
+                continue
             if question.kind == "weighing":
                 now = await self._weighed(now, question, best, before)
             else:
@@ -167,7 +162,7 @@ class Search:
 
     async def _kept(self, now: Situation, tried: CandidateTried, tested: Tested, before: Tested) -> Situation:
         """The situation with files that are better: what follows starts from them."""
-        self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
+        self._trials.best_files[tried.path] = self._trials.files.sources[tried.path] = tried.text
         return await self._look(now._replace(branches={}, written={}), tested, before)
 
     async def _passing(
@@ -179,34 +174,41 @@ class Search:
         before: Tested,
     ) -> list[Passing]:
         """The change that passes, and others that do."""
-        line = Line(question.path, question.line)
-        only = [Passing(tried.path, tried.text, tried.change, WRITTEN_FREELY)]
         if not self._candidates.shows_behaviour:
-            return only
-        if question.kind in ("line", "mutation") and now.weighs and line not in now.branches:
-            weighing = Question("weighing", line.path, line=line.number, base=now.base)
-            now = await self._weighed(now, weighing, best, before)
-        found = [only[0]._replace(chance=likelihood(now, question, tried))]
+            return [Passing(tried.path, tried.text, tried.change, WRITTEN_FREELY)]
+        found = [(question, tried)]
         end = time.monotonic() + RIVAL_SECONDS
-        for rival in rivals(now, question):
+        others = rivals(now, question)
+        if self._trials.screens and (edits := [each for each in others if each.kind == "mutation"]):
+            now = await self._screened(now, edits, best, RIVAL_SECONDS)
+        for rival in others:
             if time.monotonic() > end or len(found) >= MOST_PASSING or self._context.limit_reached:
                 break
+            if rival.key in now.asked:
+                continue
             started = time.monotonic()
             other, _ = await self._try(rival, best, before)
             if other.result not in NOT_RUN:
                 self._count(other)
                 self._record(other, started)
             if other.result == "passed":
-                found.append(Passing(other.path, other.text, other.change, likelihood(now, rival, other)))
-        return found
+                found.append((rival, other))
+        line = Line(question.path, question.line)
+        is_line = question.kind in ("line", "mutation")
+        if len(found) > 1 and is_line and now.weighs and line not in now.branches:
+            weighing = Question("weighing", line.path, line=line.number, base=now.base)
+            now = await self._weighed(now, weighing, best, before)
+        return [
+            Passing(each.path, each.text, each.change, likelihood(now, asked, each)) for asked, each in found
+        ]
 
     async def _chosen(self, tested: Tested, passing: Sequence[Passing]) -> Found:
-        choice = await choose(self._candidates, self._best_files, passing, self._files.start)
-        self._best_files[choice.best.path] = choice.best.text
+        choice = await choose(self._candidates, self._trials.best_files, passing, self._trials.files.start)
+        self._trials.best_files[choice.best.path] = choice.best.text
         return self._found(tested, passed=True)._replace(doubt=choice.doubt)
 
     def _found(self, best: Tested, *, passed: bool) -> Found:
-        return Found(self._best_files, passed, self._answers, self._wasted, self._mutations, best)
+        return Found(self._trials.best_files, passed, self._answers, self._wasted, self._mutations, best)
 
     def _record(self, tried: CandidateTried, started: float) -> None:
         self._number += 1
@@ -218,19 +220,19 @@ class Search:
     def _read_files(self, before: Tested) -> None:
         task, workspace = self._task, self._context.workspace
         named = self._context.strategy.files_to_attach(task.words, (), workspace)
-        self._files = read_files(workspace, task.words, named, self._context.secrets, task.targets)
-        for path in missing_sources(self._files, before.output, task.words, task.targets):
-            self._files.sources.setdefault(path, "")
-        self._files = self._files._replace(start=dict(self._files.sources))
-        self._writes = any(
+        self._trials.files = read_files(workspace, task.words, named, self._context.secrets, task.targets)
+        for path in missing_sources(self._trials.files, before.output, task.words, task.targets):
+            self._trials.files.sources.setdefault(path, "")
+        self._trials.files = self._trials.files._replace(start=dict(self._trials.files.sources))
+        self._trials.writes = any(
             not text.strip() or any(each.is_stub for each in find_functions(path, text))
-            for path, text in self._files.start.items()
+            for path, text in self._trials.files.start.items()
         )
-        for path, text in self._files.sources.items():
-            self._known.add(_hash(path, text))
-        self._files.sources.update(task.start)
+        for path, text in self._trials.files.sources.items():
+            self._trials.known.add(code_hash(path, text))
+        self._trials.files.sources.update(task.start)
         for path, text in task.start.items():
-            self._known.add(_hash(path, text))
+            self._trials.known.add(code_hash(path, text))
 
     def _restored(self) -> Situation:
         """What this turn has tried; the files that this stage found are its start again."""
@@ -238,10 +240,12 @@ class Search:
         most = 0
         for tried in self._events():
             if tried.result != "passed" or tried.stage_id == self._session.state.stage_id:
-                self._known.add(tried.code)  # another check refused the one that an earlier stage chose
+                self._trials.known.add(
+                    tried.code
+                )  # another check refused the one that an earlier stage chose
             asked[tried.key] = tried.result
             if _is_draft(tried):
-                self._drafts.append((tried.path, tried.text))
+                self._trials.drafts.append((tried.path, tried.text))
             if tried.stage_id != self._session.state.stage_id:
                 continue
             self._number += 1
@@ -250,8 +254,8 @@ class Search:
                 self._passed.append(Passing(tried.path, tried.text, tried.change, WRITTEN_FREELY))
             elif tried.result == "better" and not self._passed and tried.passing >= most:
                 most = tried.passing + (tried.asked == "mutation")
-                self._best_files[tried.path] = self._files.sources[tried.path] = tried.text
-        return Situation(asked=asked)
+                self._trials.best_files[tried.path] = self._trials.files.sources[tried.path] = tried.text
+        return Situation(asked=asked, screens=self._trials.screens)
 
     def _events(self) -> list[CandidateTried]:
         found: list[CandidateTried] = []
@@ -271,22 +275,22 @@ class Search:
             self._tried.append(Tried(tried.path, tried.change, tried.why))
 
     async def _look(self, now: Situation, best: Tested, before: Tested) -> Situation:
-        failing = await self._candidates.suspects(self._best_files, best) if best.failing else ()
+        failing = await self._candidates.suspects(self._trials.best_files, best) if best.failing else ()
         issues = sorted(failing, key=lambda issue: issue.test in before.names)  # what was broken comes first
         words = f"{self._task.words}\n{self._task.command}\n{best.output}"
-        tests = shown_tests(self._files, issues, best.output, self._task.words)
-        files = "".join(f"{path}\0{text}\0" for path, text in sorted(self._best_files.items()))
+        tests = shown_tests(self._trials.files, issues, best.output, self._task.words)
+        files = "".join(f"{path}\0{text}\0" for path, text in sorted(self._trials.best_files.items()))
         now = now._replace(base=text_hash(files))
-        now = await run_sync(look, now, self._files, issues, tests, words)
+        now = await run_sync(look, now, self._trials.files, issues, tests, words)
         return now._replace(grafts=await run_sync(self._grafts, now))
 
     def _grafts(self, now: Situation) -> tuple[Graft, ...]:
         """Functions of drafts that are not the best files' own, those where tests point first."""
         found: dict[str, Graft] = {}
-        for number, (path, text) in enumerate(self._drafts):
+        for number, (path, text) in enumerate(self._trials.drafts):
             for each in find_functions(path, text):
                 code = function_text(path, text, each.full_name)
-                if code and self._is_untried(path, each.full_name, code):
+                if code and self._trials.is_untried(path, each.full_name, code):
                     found.setdefault(f"{path}\0{code}", Graft(path, each.full_name, number))
         likely = [(place.path, place.name) for place in now.functions]
         return tuple(
@@ -296,15 +300,11 @@ class Search:
             )
         )
 
-    def _is_untried(self, path: str, name: str, code: str) -> bool:
-        text = with_function(path, self._files.sources[path], name, code)
-        return bool(text) and _hash(path, text) not in self._known
-
     # Asking
 
     async def _weighed(self, now: Situation, question: Question, best: Tested, before: Tested) -> Situation:
         """The situation with the branches of one more line."""
-        text, line = self._shown(question), Line(question.path, question.line)
+        text, line = self._trials.shown(question), Line(question.path, question.line)
         places = weighed_beginnings(text, line.number)
         request = self._request(question, best, before)
         request = replace(request, weighs=places[:1] if question.fresh else places)
@@ -323,83 +323,32 @@ class Search:
         self, question: Question, best: Tested, before: Tested
     ) -> tuple[CandidateTried, Tested | None]:
         """The answer and what came of it."""
-        path, old = question.path, self._shown(question)
-        tried = CandidateTried(
-            turn_id=self._context.turn.turn_id,
-            stage_id=self._session.state.stage_id,
-            number=self._number + 1,
-            key=question.key,
-            asked="line" if question.kind == "weighing" else question.kind,
-            path=path,
-            name=question.name,
-            line=question.line,
-            temperature=question.temperature,
-            result="unusable",
-        )
-        answer, cut = "", False
+        answer, cut, request_id = "", False, ""
         if question.kind not in WITHOUT_MODEL and not is_written(question):
             answered = await self._ask(self._request(question, best, before), question, best)
             if answered is None:
-                return replace(tried, why="the model did not answer"), None
+                return replace(self._trials.begun(question), why="the model did not answer"), None
             answer, cut = answered.text, answered.problem in SIDE_CALL_CUT.values()
-            tried = replace(tried, request_id=answered.request_id)
-        if question.kind == "graft":
-            new = self._grafted(question, old)
-        else:
-            new = read_answer(question, old, answer, cut=cut)
-        code = _hash(path, new.text)
-        tried = replace(tried, change=new.change[:MAX_CHANGE], code=code)
-        if problem := new.problem or self._forbidden(path, new.text):
-            return replace(tried, why=problem[:MAX_WHY]), None
-        if code in self._known:
-            return replace(tried, result="unchanged" if code == _hash(path, old) else "repeated"), None
-        self._known.add(code)
-        files = {**self._best_files, path: new.text}
-        tested = await self._candidates.test(files)
-        passed = tested.passed and await self._accepts(files)
-        better = tested.total >= before.total and self._is_better(tested, best)
-        why = _failure(tested)
-        tried = replace(
-            tried,
-            result="passed" if passed else "better" if better else "failed",
-            why="" if passed else why,
-            passing=tested.passing,
-            total=tested.total,
-            text=new.text if passed or better or _is_file_draft(question) else "",
-        )
-        if _is_draft(tried):
-            self._drafts.append((path, tried.text))
-        return tried, tested
+            request_id = answered.request_id
+        tried, text = self._trials.read(question, answer, cut=cut)
+        tried = replace(tried, request_id=request_id)
+        if not text:
+            return tried, None
+        return await self._trials.test(question, tried, text, best, before.total)
 
-    def _shown(self, question: Question) -> str:
-        """The text that a question is about."""
-        path, now = question.path, self._files.sources[question.path]
-        if not question.fresh:
-            return now
-        start = self._files.start[path]
-        return without_body(path, now, start, question.name) if question.name else start
-
-    def _grafted(self, question: Question, old: str) -> NewText:
-        path, name = question.path, question.name
-        text = with_function(path, old, name, function_text(path, self._drafts[question.line][1], name))
-        return NewText(text or old, "" if text else "it has no such function", f"`{name}` of another draft")
-
-    def _is_better(self, tested: Tested, best: Tested) -> bool:
-        """Whether more tests pass. Where all is to be written, a test that gets further counts too."""
-        if tested.passing != best.passing or not self._writes or tested.names != best.names:
-            return tested.passing > best.passing
-        steps = [(_depth(new), _depth(old)) for new, old in zip(tested.failing, best.failing, strict=True)]
-        return all(new >= old for new, old in steps) and any(new > old for new, old in steps)
-
-    def _forbidden(self, path: str, new: str) -> str:
-        """Why code that could pass the tests is not what the task asks for; empty where it may be."""
-        old = self._files.start.get(path, "")
-        tests = list(self._files.tests.values())
-        if case := next(iter(special_cases(path, old, new, tests)), None):
-            return case.words
-        if value := copied_answer(old, new, tests, self._task.words):
-            return f"it returns {value}, which only the tests know"
-        return asks_for_tests(path, old, new)
+    async def _screened(
+        self, now: Situation, questions: Sequence[Question], best: Tested, seconds: float
+    ) -> Situation:
+        """The situation after all edits that let no failing test pass were tried at once."""
+        screened = await self._trials.screen(questions, best, seconds)
+        failed = [
+            replace(each, number=number) for number, each in enumerate(screened.failed, self._number + 1)
+        ]
+        if failed:
+            self._number += len(failed)
+            self._mutations += len(failed)
+            self._session.append(*failed)
+        return now._replace(asked={**now.asked, **screened.asked}, screens=self._trials.screens)
 
     def _request(self, question: Question, best: Tested, before: Tested) -> Request:
         task, hide = self._task, self._context.secrets.hide
@@ -407,15 +356,16 @@ class Search:
         output = "" if shown.passed else shown.output
         material = Material(
             task=hide(task.words),
-            named=self._files.named,
-            tests=shown_tests(self._files, best.failing, best.output, task.words),
+            named=self._trials.files.named,
+            tests=shown_tests(self._trials.files, best.failing, best.output, task.words),
             command=task.command,
             output=hide(output),
             first=tuple(name for name in best.names if name not in before.names),
             root=str(self._context.workspace.root),
+            attached=hide(turn_message(self._session).attached) if mentioned_names(task.words) else "",
         )
         tried = [each for each in self._tried if each.path == question.path]
-        request = write_request(question, self._shown(question), material, tried)
+        request = write_request(question, self._trials.shown(question), material, tried)
         return replace(request, deadlines=self._context.deadlines)
 
     async def _ask(self, request: Request, question: Question, best: Tested) -> SideAnswered | None:
@@ -443,29 +393,8 @@ def _answered(now: Situation, question: Question, tried: CandidateTried) -> Situ
     return now._replace(written={**now.written, line: lines})
 
 
-def _depth(issue: Issue) -> tuple[int, bool]:
-    """How far a test gets: to which line, and whether it can compare something there."""
-    return issue.line, issue.message.startswith("assert") or "AssertionError" in issue.message
-
-
-def _is_file_draft(question: Question) -> bool:
-    return question.fresh and question.kind == "file"
-
-
 def _is_draft(tried: CandidateTried) -> bool:
     return tried.asked == "file" and bool(tried.text)
-
-
-def _hash(path: str, text: str) -> str:
-    return sha256(code_key(path, text).encode(errors="replace")).hexdigest()
-
-
-def _failure(tested: Tested) -> str:
-    """How it failed, in a line."""
-    issue: Issue | None = next(iter(tested.failing), None)
-    if issue is None:
-        return "" if tested.passed else "the check fails"
-    return " ".join(f"{issue.test.rpartition('.')[2]} {issue.message}".split())[:MAX_WHY]
 
 
 BUILD_SECONDS = 180.0
@@ -483,9 +412,4 @@ async def search_for_tests(
     task = SearchTask(words, command, BUILD_SECONDS, tuple(targets), start)
     async with open_candidates(workspace_checks, checks) as candidates:
         before = await candidates.before()
-        return await Search(context, candidates, task).run(before, _anything)
-
-
-async def _anything(_files: Mapping[str, str]) -> bool:
-    """The gates of a build judge what the search found."""
-    return True
+        return await Search(context, candidates, task).run(before, accept_all)
