@@ -113,8 +113,8 @@ def run_check(task: Task, place: Place, setting: Setting) -> Outcome:
 
 
 def build(task: Task, place: Place, setting: Setting) -> Outcome:
-    """`handrail build`."""
-    return _handrail(["build", "--json"], task, place, setting)
+    """`handrail build`; the user takes an unverified proposal too, as those of the others always are."""
+    return _handrail(["build", "--json", "--accept-unverified"], task, place, setting)
 
 
 def _handrail(words: list[str], task: Task, place: Place, setting: Setting) -> Outcome:
