@@ -31,8 +31,6 @@ MODEL, NUMBERS = "embedding model", "numbers of a vector"
 """The states that name the model of the vectors, and how long they are."""
 Where = Literal["workspace", "user"]
 MAX_EXPANSIONS = 6
-SMALL_WORDS = ("of", "and", "the", "for", "in")
-"""They have no letter in a short form."""
 
 
 class Encoder(Protocol):

@@ -23,6 +23,7 @@ from tests.engine.conversation import Conversation, conversation, words
 from tests.pipelines.agents import EXAMPLES, as_json
 from tests.pipelines.research.questions import (
     BAD,
+    FLAME,
     GOOD,
     NIGHT,
     PASSENGERS,
@@ -69,12 +70,12 @@ async def test_every_sentence_of_a_report_has_its_quote_and_place(tmp_path: Path
         assert [event.stage for event in talk.all(StageCompleted)] == [
             *("analyse", "search_web", "retrieve", "synthesise", "verify", "judge", "output")
         ]
-    assert "A ferry carries at most nineteen passengers [S1]. Night crossings cost double [S1]." in report
-    assert "Night crossings need a pilot with a green lantern [S1]." in report
+    assert f"The ferry carries at most 19 passengers and two goats [S1]. {NIGHT[:-1]} [S1]." in report
+    assert f"{FLAME[:-1]} [S1]." in report
     assert "S9" not in report
     order = [
-        "A ferry carries",
-        "## Pilots",
+        "The ferry carries",
+        "## Flames",
         "## Evidence",
         f'- [S1] "{NIGHT}" (line 7)',
         "The web is not searched",
@@ -99,13 +100,15 @@ async def test_what_no_source_says_is_written_again_and_then_left_out(tmp_path: 
     async with conversation(tmp_path, answers(BAD, half), mode="edit") as talk:
         report = await research(talk, f"@research {QUESTION}")
         (flaw,) = talk.all(GateFailed)
-        assert "No source says: 'A ferry carries at most twenty passengers.'" in "\n".join(flaw.issues)
+        assert "No source says: 'A ferry carries at most twenty passengers and two goats.'" in "\n".join(
+            flaw.issues
+        )
         (again,) = [words(each) for each in talk.requests if "have to be corrected" in words(each)]
         assert "word for word" in again
     data = answer(tmp_path)
     assert not data["verified"]
     assert report.index("**Not verified.**") < report.index(
-        "A ferry carries at most nineteen passengers [S1]."
+        "The ferry carries at most 19 passengers and two goats [S1]."
     )
     left = report[report.index("## Left out") :]
     assert "Goats pay thrice" in left
@@ -209,12 +212,12 @@ async def test_a_follow_up_reuses_the_earlier_answer_and_looks_up_only_what_is_n
     async with conversation(tmp_path, answers(), mode="edit") as talk:
         await research(talk)
     follow_up = "What do night crossings of a ferry cost, and who needs a lantern?"
-    draft = {"evidence": [{"source": "P2", "quote": NIGHT}], "answer": "Night crossings cost double [P2]."}
+    draft = {"evidence": [{"source": "P2", "quote": NIGHT}], "answer": f"{NIGHT[:-1]} [P2]."}
     async with conversation(tmp_path, answers(draft), mode="edit") as talk:
         report = await research(talk, f"@research quick: {follow_up}")
         searched = [event.summary for event in talk.all(ToolStarted) if event.tool == "hybrid_search"]
     assert searched == [follow_up]
-    assert "Night crossings cost double [P2]." in report
+    assert f"{NIGHT[:-1]} [P2]." in report
     assert "(earlier answer to: How many passengers" in report.replace("\\", "")
     rules = tmp_path / "docs/ferry-rules.md"
     rules.write_text(rules.read_text().replace("cost double", "are free"))

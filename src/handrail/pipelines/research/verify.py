@@ -16,7 +16,7 @@ from handrail.pipelines.research.labels import Labelled, Source, label_draft, qu
 from handrail.pipelines.research.retrieve import FoundSources, sources_of
 from handrail.protocol.values import Value, to_dict
 
-ENTITIES, CITATIONS, RELATIONS, CONTRADICTIONS = 0.80, 0.75, 0.70, 0
+ENTITIES, CITATIONS, RELATIONS = 0.80, 0.75, 0.70
 MAX_ISSUES = 8
 NO_ANSWER = "The draft has no sentence that a source supports. If the sources do not answer, leave it empty."
 
