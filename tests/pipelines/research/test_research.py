@@ -81,9 +81,9 @@ async def test_every_sentence_of_a_report_has_its_quote_and_place(tmp_path: Path
         "The web is not searched",
     ]
     assert sorted(order, key=report.index) == order
-    assert "- [S1] [ferry-rules.md: Ferry rules, line 3](<docs/ferry-rules.md#L3>)" in report
+    assert "- [S1] [ferry-rules.md: Ferry rules, line 3](<docs/ferry-rules.md#L3> " in report
     written = (tmp_path / FOLDER / "report.md").read_text()
-    assert "(<../../docs/ferry-rules.md#L3>)" in written
+    assert "(<../../docs/ferry-rules.md#L3> " in written
     assert (tmp_path / FOLDER / "../../docs/ferry-rules.md").exists()
     data = answer(tmp_path)
     assert data["verified"]

@@ -76,10 +76,10 @@ class TurnFacts(Struct):
     commands_suggested: tuple[str, ...] = ()
 
 
-def report_block(event: RunCompleted, parent: str) -> Block:
-    """The result of an agent's run, as Markdown."""
+def report_block(event: RunCompleted, parent: str, knowledge: str) -> Block:
+    """The result of an agent's run, as Markdown, with links into the place Knowledge."""
     block_id = f"report-{event.run_id}"
-    body = h("div", markdown(event.text), class_="prose")
+    body = h("div", markdown(event.text, knowledge), class_="prose")
     return Block(block_id, parent, h("article", body, id=block_id, class_="answer"))
 
 
