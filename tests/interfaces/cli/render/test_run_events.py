@@ -114,7 +114,8 @@ def test_the_report_of_an_agent_is_readable(colour: bool) -> None:
     """Catches: links and escaped characters of Markdown on the screen."""
     report = (
         "# How many?\n\nAt most 19 \\[goats\\] [S1].\n\n"
-        '- [S1] [rules.md: \\[Ferry\\] rules, line 3](<docs/rules (1).md#L3> "rules-md-1a2b3c4d:9f8e7d6c5b4a")\n'
+        "- [S1] [rules.md: \\[Ferry\\] rules, line 3]"
+        '(<docs/rules (1).md#L3> "rules-md-1a2b3c4d:9f8e7d6c5b4a")\n'
         "- [W1] [Goats](https://example.com/)"
     )
     screen = Screen(100, colour=colour)
