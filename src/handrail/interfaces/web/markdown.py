@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
 MAX_CHARS = 300_000
+FOLDED = ("## Evidence", "## Left out")
 PARAGRAPH = re.compile(r"([a-z0-9-]+):([0-9a-f-]+)")
 """The title of a link in a report: document and key of the paragraph that it quotes."""
 TAGS = {
@@ -31,11 +32,27 @@ TAGS = {
 }
 
 
-def markdown(text: str, knowledge: str = "") -> Html:
-    """The text as HTML. `knowledge`: the address of the place whose paragraphs its links may lead to."""
+def markdown(text: str) -> Html:
     if len(text) > MAX_CHARS:
         return h("pre", clean(text, tab="\t"), class_="plain")
-    return join(*(block.html for block in blocks(text, knowledge)))
+    return join(*(block.html for block in blocks(text)))
+
+
+def report_html(text: str, knowledge: str) -> Html:
+    """The result of an agent's run, with what only backs it up folded.
+
+    `knowledge`: the address of the place whose paragraphs its links may lead to.
+    """
+    if len(text) > MAX_CHARS:
+        return markdown(text)
+    lines, parts, folded = text.split("\n"), list[Html](), ""
+    for block in blocks(text, knowledge):
+        if lines[block.start] in FOLDED:
+            folded = lines[block.start].removeprefix("## ")
+        else:
+            parts.append(h("details", h("summary", folded), block.html) if folded else block.html)
+            folded = ""
+    return join(*parts)
 
 
 class Block(NamedTuple):
