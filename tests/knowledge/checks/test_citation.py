@@ -117,6 +117,16 @@ def test_a_claim_has_the_words_of_a_sentence_in_their_order(claim: str, problem:
     assert problem in check.problem
 
 
+def test_a_sentence_after_a_list_supports_a_claim_again() -> None:
+    source = "It is forbidden to:\n\n- sell eels\n- sleep\n\nFerries carry goats."
+    assert check_claim("Ferries carry goats.", source).ok
+
+
+@pytest.mark.parametrize("mark", ["- ", "* ", "3. ", "2) ", "> ", "2.1 ", "2.1.4. "])
+def test_the_mark_of_an_item_or_paragraph_is_no_word(mark: str) -> None:
+    assert check_claim("Ferries carry goats.", f"{mark}Ferries carry goats.").ok
+
+
 @pytest.mark.promise("KB-10")
 @pytest.mark.parametrize(
     ("claim", "source"),
@@ -128,6 +138,11 @@ def test_a_claim_has_the_words_of_a_sentence_in_their_order(claim: str, problem:
         ("The guild owns most boats.", "The guild owns the most boats."),
         ("Boats sink.", "Boats, and boats, sink."),
         ("The.", "..."),
+        ("5 boats sink.", "> 5 boats sink."),
+        ("Boats sink.", "12 boats sink."),
+        ("Sell eels on Sundays.", "It is forbidden to:\n\n- sell eels on Sundays\n- sleep"),
+        ("Sleep at the oar.", "**Forbidden:**\n1. Sell eels. Buy reeds.\n2. Sleep at the oar."),
+        ("Ferries carry horses.", "What is not true:\n\nBoats fly. Ferries carry horses.\n\nThe end."),
     ],
 )
 def test_what_a_sentence_does_not_assert_supports_no_claim(claim: str, source: str) -> None:

@@ -1,6 +1,7 @@
 """Whether a quote is in its source, and whether the source says what is claimed. By code, with no model."""
 
 import re
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from handrail.protocol.values import Value
 MIN_QUOTE_WORDS = 3
 MIN_COVERAGE = 0.6
 """With less of a claim's words, a source speaks of something else: no sentence of it is compared."""
+ITEM = re.compile(r"[-*+•]\s|\d+[.)]\s")
 MARKS = "\"'“”‘’«»`"
 
 
@@ -89,7 +91,24 @@ def check_claim(claim: str, text: str) -> CitationCheck:
 
 def find_support(claim: str, text: str) -> Span | None:
     """The sentence of a text that says what is claimed, in the same words."""
-    return next((each for each in sentences(text) if not difference(claim, each.text)), None)
+    return next((each for each in _whole_sentences(text) if not difference(claim, each.text)), None)
+
+
+def _whole_sentences(text: str) -> Iterator[Span]:
+    """The sentences without those that a lead such as `It is forbidden to:` belongs to."""
+    led, before = False, Span("", 0)
+    for each in sentences(text):
+        ends = "\n\n" in text[before.end : each.start] and not ITEM.match(each.text)
+        if ends and not _is_lead(before):
+            led = False
+        led = led or _is_lead(each)
+        if not led:
+            yield each
+        before = each
+
+
+def _is_lead(sentence: Span) -> bool:
+    return sentence.text.rstrip("*_ ").endswith(":")
 
 
 def _why_not(said: Statement, text: str) -> str:

@@ -11,6 +11,8 @@ WORD = re.compile(
     r"(?<!\w)[-+]?\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)*|[^\w\s.,;:!()\[\]{}\"'“”‘’«»*`\\…–—-]"
 )
 """Numbers with their sign, words, and signs that mean something, such as `%` and `?`."""
+LAYOUT = re.compile(r"(?:[-*+•>#]+|\d+[.)]|\d+(?:\.\d+)+\.?(?=\s+[A-Z]))\s+(?=[^\W\d])")
+"""The mark of a list item or quotation, or the number of a paragraph."""
 ARTICLES = frozenset(("a", "an", "the"))
 QUANTITIES = frozenset(("few", "little", "most"))
 """An article before them counts: `a few` are not `few`."""
@@ -42,7 +44,9 @@ def difference(claim: str, sentence: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _words(text: str) -> tuple[_Word, ...]:
-    found = [_Word(each, _form(each.lower())) for each in WORD.findall(with_digits(text))]
+    layout = LAYOUT.match(text)
+    plain = with_digits(text[layout.end() :] if layout else text)
+    found = [_Word(each, _form(each.lower())) for each in WORD.findall(plain)]
     following = [each.form for each in found[1:]] + [""]
     return tuple(
         word
