@@ -12,7 +12,7 @@ from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.documents.cut import cut
 from handrail.knowledge.documents.plain import parse_markdown
 from handrail.knowledge.words import content_words, sentences
-from handrail.pipelines.research.labels import Labelled, Source, label_draft
+from handrail.pipelines.research.labels import Labelled, Source, label_draft, quotes_instead
 from handrail.pipelines.research.verify import judge
 from tests.pipelines.agents import EXAMPLES
 
@@ -226,3 +226,19 @@ def test_no_mutated_answer_gets_a_label_that_its_source_does_not_support() -> No
             assert labels == truth, mutation.__name__
         seen[mutation.__name__] += 1
     assert set(seen.values()) <= {MUTATED // len(mutations), MUTATED // len(mutations) + 1}
+
+
+@pytest.mark.promise("RESEARCH-2")
+def test_quotes_that_take_the_place_of_an_answer_are_checked_as_sentences_are() -> None:
+    """Catches: an item of a list of what is forbidden, delivered as the answer."""
+    source = Source(
+        "S1", "Ferries carry goats. They rest at noon.\n\nIt is forbidden to:\n\n- sell eels on Sundays\n"
+    )
+    quotes = ("sell eels on Sundays", "Ferries carry goats. They rest at noon.")
+    draft = {"evidence": [{"source": "S1", "quote": each} for each in quotes], "answer": "Eels are sold."}
+    found = quotes_instead(label_draft(draft, [source]), [source])
+    assert labels_of(found) == {
+        "Ferries carry goats.": ["S1"],
+        "They rest at noon.": ["S1"],
+        "Eels are sold.": [],
+    }

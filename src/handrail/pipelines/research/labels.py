@@ -103,12 +103,13 @@ def label_draft(draft: Mapping[str, Any], sources: Sequence[Source]) -> Labelled
     return Labelled(tuple(sections), tuple(bad), tuple(evidence))
 
 
-def quotes_instead(labelled: Labelled) -> Labelled:
+def quotes_instead(labelled: Labelled, sources: Sequence[Source]) -> Labelled:
     """The draft, with the model's quotes as the answer where no source supports a sentence of it."""
     if any(each.passages for each in labelled.sentences):
         return labelled
-    quotes = {" ".join(each.quote.split()): each for each in labelled.evidence}
-    said = tuple(Sentence(text, (each,)) for text, each in [*quotes.items()][:MOST_QUOTES])
+    quoted = {given.sentence: each.label for each in labelled.evidence for given in _sentences(each.quote)}
+    found = [support(text, frozenset((label,)), frozenset(), sources) for text, label in quoted.items()]
+    said = [each for each in found if each.passages][:MOST_QUOTES]
     first, *rest = labelled.sections
     return replace(labelled, sections=(replace(first, sentences=(*said, *first.sentences)), *rest))
 

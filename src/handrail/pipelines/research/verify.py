@@ -47,7 +47,7 @@ async def verify(options: VerifyOptions, work: StepContext) -> Output:
     draft = work.outputs[options.draft.split(".")[0]]
     labelled = await anyio.to_thread.run_sync(label_draft, draft, sources)
     judged = await anyio.to_thread.run_sync(judge, labelled, sources)
-    delivered = quotes_instead(labelled)
+    delivered = quotes_instead(labelled, sources)
     said = [each.text for each in delivered.sentences if each.passages]
     return {
         "labelled": to_dict(delivered),
