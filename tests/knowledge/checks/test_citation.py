@@ -120,6 +120,7 @@ def test_a_claim_has_the_words_of_a_sentence_in_their_order(claim: str, problem:
 def test_a_sentence_after_a_list_supports_a_claim_again() -> None:
     source = "It is forbidden to:\n\n- sell eels\n- sleep\n\nFerries carry goats."
     assert check_claim("Ferries carry goats.", source).ok
+    assert check_claim("Ferries carry goats.", source.replace("\n", "\r\n")).ok
 
 
 @pytest.mark.parametrize("mark", ["- ", "* ", "3. ", "2) ", "> ", "2.1 ", "2.1.4. "])

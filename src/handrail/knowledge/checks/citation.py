@@ -21,6 +21,7 @@ from handrail.protocol.values import Value
 MIN_QUOTE_WORDS = 3
 MIN_COVERAGE = 0.6
 """With less of a claim's words, a source speaks of something else: no sentence of it is compared."""
+BLANK_LINE = re.compile(r"\n\s*\n")
 ITEM = re.compile(r"[-*+•]\s|\d+[.)]\s")
 MARKS = "\"'“”‘’«»`"
 
@@ -98,10 +99,8 @@ def _whole_sentences(text: str) -> Iterator[Span]:
     """The sentences without those that a lead such as `It is forbidden to:` belongs to."""
     led, before = False, Span("", 0)
     for each in sentences(text):
-        ends = "\n\n" in text[before.end : each.start] and not ITEM.match(each.text)
-        if ends and not _is_lead(before):
-            led = False
-        led = led or _is_lead(each)
+        begins = BLANK_LINE.search(text, before.end, each.start) and not ITEM.match(each.text)
+        led = _is_lead(each) or (led and (_is_lead(before) or not begins))
         if not led:
             yield each
         before = each
