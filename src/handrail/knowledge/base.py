@@ -24,15 +24,11 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 TIER_ORDER = ("guide", "standard", "code")
-DEFAULT_QUOTAS = {"guide": 5, "standard": 10, "code": 5}
-DEFAULT_QUOTA = 5
 EMBED_BATCH = 128
 MODEL, NUMBERS = "embedding model", "numbers of a vector"
 """The states that name the model of the vectors, and how long they are."""
 Where = Literal["workspace", "user"]
 MAX_EXPANSIONS = 6
-SMALL_WORDS = ("of", "and", "the", "for", "in")
-"""They have no letter in a short form."""
 
 
 class Encoder(Protocol):
@@ -164,13 +160,12 @@ class KnowledgeBase:
             return rerank_hits(query, hits)[:limit] if rerank else hits
 
     def search_tiers(
-        self, query: str, quotas: Mapping[str, int] | None = None, filters: Filters = EVERYTHING, **how: bool
+        self, query: str, quotas: Mapping[str, int], filters: Filters = EVERYTHING, **how: bool
     ) -> dict[str, list[Hit]]:
         """The best of each tier, tiers in their order: guides, standards, code, then the others."""
         known = self.store.tiers()
-        wanted = dict(quotas) if quotas else {tier: DEFAULT_QUOTAS.get(tier, DEFAULT_QUOTA) for tier in known}
         order = sorted(
-            wanted,
+            quotas,
             key=lambda tier: (
                 tier not in TIER_ORDER,
                 TIER_ORDER.index(tier) if tier in TIER_ORDER else 0,
@@ -180,7 +175,7 @@ class KnowledgeBase:
         found: dict[str, list[Hit]] = {}
         for tier in order:
             within = Filters(tier=tier, kind=filters.kind, documents=filters.documents)
-            found[tier] = self.search(query, wanted[tier], within, **how) if tier in known else []
+            found[tier] = self.search(query, quotas[tier], within, **how) if tier in known else []
         return found
 
     def expansions(self, query: str) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handrail.knowledge.checks.relations import check_relation
+from handrail.knowledge.context import fenced
 from handrail.knowledge.words import stems
 from handrail.models.model import Deadlines, Model, Request, UserTurn
 from handrail.models.prices import cost
@@ -119,7 +120,7 @@ async def find_relations(
 def _request(text: str) -> Request:
     return Request(
         SYSTEM,
-        (UserTurn(f"<<<\n{text}\n>>>"),),
+        (UserTurn(fenced(text)),),
         output_schema=SCHEMA,
         max_output_tokens=OUTPUT_TOKENS,
         deadlines=DEADLINES,

@@ -1,7 +1,7 @@
 """The tools of the knowledge base: the same for agents inside Handrail and for other programs over MCP."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import anyio.to_thread
 from msgspec import Meta
@@ -21,6 +21,7 @@ from handrail.storage.knowledge.rows import Document, Paragraph
 Query = Annotated[str, Meta(min_length=1, max_length=4_000)]
 Count = Annotated[int, Meta(ge=1, le=100)]
 Text = Annotated[str, Meta(max_length=50_000)]
+KindOrAny = Literal["", "markdown", "text", "html", "pdf", "docx", "code"]
 Ids = tuple[Annotated[str, Meta(max_length=200)], ...]
 
 
@@ -28,6 +29,7 @@ class SearchArguments(Value):
     query: Query
     limit: Count = 10
     tier: str = ""
+    kind: KindOrAny = ""
     documents: Ids = ()
     expand: bool = False
     rerank: bool = False
@@ -54,6 +56,7 @@ class HopArguments(Value):
 
 class ListArguments(Value):
     tier: str = ""
+    kind: KindOrAny = ""
 
 
 class ParagraphArguments(Value):
@@ -153,7 +156,7 @@ def _hits(base: KnowledgeBase, hits: list[Hit], query: str) -> dict[str, Any]:
 
 
 def _search(base: KnowledgeBase, given: SearchArguments) -> dict[str, Any]:
-    filters = Filters(tier=given.tier, documents=given.documents)
+    filters = Filters(given.tier, given.kind, given.documents)
     hits = base.search(given.query, given.limit, filters, expand=given.expand, rerank=given.rerank)
     return _hits(base, hits, given.query)
 
@@ -188,7 +191,7 @@ def _trace(base: KnowledgeBase, given: HopArguments) -> dict[str, Any]:
 
 
 def _list(base: KnowledgeBase, given: ListArguments) -> dict[str, Any]:
-    return {"documents": [to_dict(each) for each in base.documents(Filters(tier=given.tier))]}
+    return {"documents": [to_dict(each) for each in base.documents(Filters(given.tier, given.kind))]}
 
 
 def _get(base: KnowledgeBase, given: ParagraphArguments) -> dict[str, Any]:

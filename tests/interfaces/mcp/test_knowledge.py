@@ -56,6 +56,9 @@ async def test_other_programs_search_and_check_over_mcp(tmp_path: Path, mode: An
         assert hops["results"][0]["id"] == best["id"]
         assert (await call("debug_hop_trace", paragraphs=[guides[0]["id"]]))["considered"]
         assert len((await call("list_documents"))["documents"]) == 2
+        assert (await call("list_documents", kind="code"))["documents"] == []
+        assert (await call("hybrid_search", query="boat", kind="code"))["results"] == []
+        assert (await call("hybrid_search", query="boat", kind="markdown"))["results"]
         assert len((await call("get_paragraph", id=best["id"], around=1))["paragraphs"]) == 3
         quote = "inspects each boat before the first tide"
         assert (await call("citation_verify", quote=quote, paragraph=best["id"]))["ok"]

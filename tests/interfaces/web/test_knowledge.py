@@ -1,14 +1,17 @@
 """The page's place Knowledge: documents, hits with marked words, a paragraph in its place, the state."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, expect
 
-from tests.interfaces.web.site import Site, ready
+from tests.interfaces.web.site import Site, ready, send
 from tests.interfaces.web.test_safety import PAYLOADS
+from tests.pipelines.agents import EXAMPLES
+from tests.pipelines.research.questions import NIGHT, PASSENGERS, QUESTION, answers
 
 HARBOUR = "# Harbour\n\n## Fees\n\nEvery boat pays a keel fee of nine grains.\n\n" + "\n\n".join(
     f"## Pier {number}\n\nPier number {number} is closed at low water." for number in range(60)
@@ -77,3 +80,32 @@ def test_nothing_that_a_document_says_runs(site: Site, page: Page) -> None:
     page.locator("table.list a").click()
     expect(page.locator(".paragraph")).to_contain_text("keel")
     assert page.evaluate("window.ran") is None
+
+
+@pytest.mark.promise("RESEARCH-1")
+def test_a_report_leads_to_the_paragraph_that_it_quotes(site: Site, page: Page) -> None:
+    """Catches: a source in a report that only names its place."""
+    shutil.copy(EXAMPLES / "knowledge" / "ferry-rules.md", site.root)
+    assert site.run("kb", "add", "ferry-rules.md").returncode == 0
+    site.open(page, *answers(), HANDRAIL_MODE="edit")
+    send(page, f"@research quick: {QUESTION}")
+    expect(page.locator("#log")).to_contain_text("This is what I would look up.")
+    expect(page.locator("#log")).to_contain_text("analyse")
+    send(page, "1")
+    report = page.locator("article.answer")
+    expect(report).to_contain_text("Written to reports/")
+    expect(page.locator("#log")).to_contain_text("synthesise")
+    quotes = report.locator("details").filter(has_text="Evidence")
+    expect(quotes.get_by_text(NIGHT)).not_to_be_visible()
+    quotes.locator("summary").click()
+    expect(quotes.get_by_text(NIGHT)).to_be_visible()
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).response["violations"]
+    assert [each["id"] for each in found] == []
+    page.reload()
+    ready(page)
+    report.get_by_role("link", name="ferry-rules.md: Ferry rules, line 3").first.click()
+    expect(page.locator(".paragraph.here")).to_contain_text(PASSENGERS)
+    page.goto(site.place("agents"))
+    page.locator("main").get_by_role("link", name="research").last.click()
+    page.get_by_role("link", name="ferry-rules.md: Ferry rules, line 3").first.click()
+    expect(page.locator(".paragraph.here")).to_contain_text(PASSENGERS)

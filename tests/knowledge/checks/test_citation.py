@@ -53,9 +53,11 @@ def test_quotes_are_whole_words_in_the_same_writing() -> None:
 @pytest.mark.parametrize(
     ("claim", "supported"),
     [
-        ("The Harbour Office of Velmora inspects lantern boats before the first tide.", True),
-        ("A boat that fails must not sail until the keel is repaired.", True),
-        ("Inspectors keep reports for thirty days.", True),
+        ("The harbour office of Velmora inspects each lantern boat before the first tide of spring.", False),
+        ("Harbour offices of Velmora inspect every lantern boat before a first tide of spring", True),
+        ("A boat that fails must not sail until its keel was repaired.", True),
+        ("A boat that fails must not sail.", False),
+        ("Inspectors keep reports for thirty days, and a master pays twelve copper marks.", True),
         ("The Harbour Office inspects lantern boats after the first tide.", False),
         ("A boat that fails must sail until its keel was repaired.", False),
         ("Inspectors do not keep the report for 30 days.", False),
@@ -78,7 +80,8 @@ def test_claims_are_supported_only_by_a_text_that_says_them(claim: str, supporte
         ("The fee is 2500 marks.", "The fee is two thousand five hundred marks.", True),
         ("The fee is 2 million marks.", "The fee is two million marks.", True),
         ("The boat has 105 seats.", "The boat has one hundred and five seats.", True),
-        ("It has 100 to 200 seats.", "It has between one hundred and two hundred seats.", True),
+        ("It has between 100 and 200 seats.", "It has between one hundred and two hundred seats.", True),
+        ("The fee is 2,500 marks.", "The fee is two thousand five hundred marks.", True),
         ("The Seven Oaks Inn is not for twenty guests.", "The Seven Oaks Inn is not for 20 guests.", True),
         ("It carries up to 20 passengers.", "It carries up to twenty-five passengers.", False),
         ("It carries up to 5 passengers.", "It carries up to twenty-five passengers.", False),
@@ -96,20 +99,55 @@ def test_numbers_written_as_words_are_the_same_numbers(claim: str, source: str, 
 @pytest.mark.parametrize(
     ("claim", "problem"),
     [
-        ("Night crossings cost triple.", "'triple' in the place of 'double'"),
-        ("Day crossings cost double and need a pilot.", "'day' in the place of 'night'"),
-        ("Night crossings cost double and need a pilot with a red lantern.", "'red' in the place of 'green'"),
-        ("Night crossings cost double and need a pilot with a green candle.", "'candle' in the place of"),
-        ("Night crossings cost double, " * 60, "Check its sentences one by one"),
-        ("Night crossings cost double.", ""),
-        ("Night crossings cost double and a pilot with a green lantern is needed.", ""),
+        ("Day crossings cost double and need a green lantern.", "'Day' in the place of 'Night'"),
+        ("Night crossings cost double and need a green candle.", "'candle' in the place of 'lantern'"),
+        ("Night crossings need double and cost a green lantern.", "'need' in the place of 'cost'"),
+        ("Night crossings often cost double and need a green lantern.", "'often' in the place of 'cost'"),
+        ("Night crossings cost double and need a green lantern if it rains.", "goes on with 'if'"),
+        ("Night crossings cost double.", "the source goes on with 'and'"),
+        ("Do night crossings cost double and need a green lantern?", "'Do' in the place of 'Night'"),
+        ("Night crossings cost double. They need a lantern.", "Check them one by one"),
+        ("A night crossing costs double and need the green lanterns", ""),
     ],
 )
-def test_a_word_in_the_place_of_another_one_is_not_what_the_source_says(claim: str, problem: str) -> None:
-    """Catches: one wrong word among many right ones."""
-    check = check_claim(claim, "Night crossings cost double and need a pilot with a green lantern.")
+def test_a_claim_has_the_words_of_a_sentence_in_their_order(claim: str, problem: str) -> None:
+    """Catches: one wrong word among many right ones, and a condition that was left out."""
+    check = check_claim(claim, "Night crossings cost double and need a green lantern.")
     assert check.ok is not bool(problem)
     assert problem in check.problem
+
+
+def test_a_sentence_after_a_list_supports_a_claim_again() -> None:
+    source = "It is forbidden to:\n\n- sell eels\n- sleep\n\nFerries carry goats."
+    assert check_claim("Ferries carry goats.", source).ok
+    assert check_claim("Ferries carry goats.", source.replace("\n", "\r\n")).ok
+
+
+@pytest.mark.parametrize("mark", ["- ", "* ", "3. ", "2) ", "> ", "2.1 ", "2.1.4. "])
+def test_the_mark_of_an_item_or_paragraph_is_no_word(mark: str) -> None:
+    assert check_claim("Ferries carry goats.", f"{mark}Ferries carry goats.").ok
+
+
+@pytest.mark.promise("KB-10")
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("Ferries carry goats.", "Do ferries carry goats?"),
+        ("Few boats sink.", "A few boats sink."),
+        ("The lake has 5 degrees.", "The lake has -5 degrees."),
+        ("A share of 5 is due.", "A share of 5% is due."),
+        ("The guild owns most boats.", "The guild owns the most boats."),
+        ("Boats sink.", "Boats, and boats, sink."),
+        ("The.", "..."),
+        ("5 boats sink.", "> 5 boats sink."),
+        ("Boats sink.", "12 boats sink."),
+        ("Sell eels on Sundays.", "It is forbidden to:\n\n- sell eels on Sundays\n- sleep"),
+        ("Sleep at the oar.", "**Forbidden:**\n1. Sell eels. Buy reeds.\n2. Sleep at the oar."),
+        ("Ferries carry horses.", "What is not true:\n\nBoats fly. Ferries carry horses.\n\nThe end."),
+    ],
+)
+def test_what_a_sentence_does_not_assert_supports_no_claim(claim: str, source: str) -> None:
+    assert not check_claim(claim, source).ok
 
 
 def test_each_number_below_a_thousand_is_read_in_words_and_takes_their_place() -> None:

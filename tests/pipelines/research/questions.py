@@ -17,15 +17,16 @@ from tests.pipelines.agents import EXAMPLES, as_json
 QUESTION = "How many passengers does a ferry carry, and what do night crossings cost?"
 PASSENGERS = "A ferry carries at most nineteen passengers and two goats."
 NIGHT = "Night crossings cost double and need a pilot with a green lantern."
+FLAME = "The ferryman must refuse anyone who carries an open flame without a shade."
 QUESTIONS = ["How many passengers does a ferry carry?", "What do night crossings cost?"]
 GOOD = {
     "evidence": [{"source": "S1", "quote": PASSENGERS}, {"source": "S1", "quote": NIGHT}],
-    "answer": "A ferry carries at most nineteen passengers [S1]. Night crossings cost double.",
-    "sections": [{"title": "Pilots", "text": "Night crossings need a pilot with a green lantern [S9]."}],
+    "answer": f"The ferry carries at most 19 passengers and two goats [S1]. {NIGHT}",
+    "sections": [{"title": "Flames", "text": f"{FLAME[:-1]} [S9]."}],
 }
 BAD = {
     "evidence": [{"source": "S1", "quote": PASSENGERS.replace("nineteen", "twenty")}],
-    "answer": "A ferry carries at most twenty passengers [S1]. Night crossings do not cost double [S1].",
+    "answer": "A ferry carries at most twenty passengers and two goats [S1]. Night crossings are free.",
 }
 
 

@@ -21,7 +21,7 @@ FOLLOW_UP = "What do night crossings of a ferry cost, and how is a goat counted?
 GOAT = "A goat counts as half a passenger on every ferry."
 BOTH = {
     "evidence": [{"source": "P2", "quote": NIGHT}, {"source": "W1", "quote": GOAT}],
-    "answer": f"Night crossings cost double [P2]. {GOAT} [W1]",
+    "answer": f"{NIGHT[:-1]} [P2]. {GOAT} [W1]",
 }
 
 
@@ -107,7 +107,7 @@ async def test_a_follow_up_with_a_web_search_is_the_same_after_a_kill(tmp_path: 
                 await talk.say(f"@research {FOLLOW_UP}")
                 await finish(talk)
             undisturbed = outcome(talk.app, session_id, workspace)
-        assert "Night crossings cost double [P2]." in undisturbed.shown[1]
+        assert f"{NIGHT[:-1]} [P2]." in undisturbed.shown[1]
         assert "as half a passenger on every ferry [W1]." in undisturbed.shown[1]
         assert undisturbed.stages["search_web"] == undisturbed.stages["calibrate"] + 1 == 2
         assert len(undisturbed.kept["answers"]) == len(undisturbed.files) / 2 == undisturbed.changes == 2

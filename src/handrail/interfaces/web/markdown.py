@@ -1,5 +1,6 @@
 """Markdown of models and files as safe HTML: no raw HTML, no foreign pictures, only harmless links."""
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
 MAX_CHARS = 300_000
+FOLDED = ("## Evidence", "## Left out")
+PARAGRAPH = re.compile(r"([a-z0-9-]+):([0-9a-f-]+)")
+"""The title of a link in a report: document and key of the paragraph that it quotes."""
 TAGS = {
     "paragraph": "p",
     "strong": "strong",
@@ -34,19 +38,40 @@ def markdown(text: str) -> Html:
     return join(*(block.html for block in blocks(text)))
 
 
+def report_html(text: str, knowledge: str) -> Html:
+    """The result of an agent's run, with what only backs it up folded.
+
+    `knowledge`: the address of the place whose paragraphs its links may lead to.
+    """
+    if len(text) > MAX_CHARS:
+        return markdown(text)
+    lines, parts, folded = text.split("\n"), list[Html](), ""
+    for block in blocks(text, knowledge):
+        if lines[block.start] in FOLDED:
+            folded = lines[block.start].removeprefix("## ")
+        else:
+            parts.append(h("details", h("summary", folded), block.html) if folded else block.html)
+            folded = ""
+    return join(*parts)
+
+
 class Block(NamedTuple):
     html: Html
     start: int
     """Its first line in the text."""
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str, knowledge: str = "") -> list[Block]:
     """The top-level blocks one by one, so that a text that streams is drawn from the last one on."""
     from markdown_it.tree import SyntaxTreeNode
 
     # Every line stays a line of its own, so that `start` counts those of the text.
     visible = clean(text.replace("\r\n", "\n"), tab="\t")
-    root = SyntaxTreeNode(_parser().parse(visible))
+    tokens = _parser().parse(visible)
+    for token in (each for parent in tokens for each in parent.children or ()) if knowledge else ():
+        if found := PARAGRAPH.fullmatch(str(token.attrs.get("title", ""))):
+            token.meta["address"] = f"{knowledge}/{found[1]}?p={found[2]}#p-{found[2]}"
+    root = SyntaxTreeNode(tokens)
     return [Block(_node(child), child.map[0] if child.map else 0) for child in root.children]
 
 
@@ -93,6 +118,8 @@ def _node(node: "SyntaxTreeNode") -> Html:
             return h(
                 node.type, *_children(node), class_=f"to-{side}" if side in ("right", "center") else None
             )
+        case "link" if "address" in node.meta:
+            return h("a", *_children(node), href=node.meta["address"])
         case "link":
             return link(str(node.attrs.get("href", "")), join(*_children(node)))
         case "image":

@@ -22,6 +22,11 @@ class PageCall(NamedTuple):
     app: App
     session_id: str = ""
 
+    @property
+    def knowledge(self) -> str:
+        """The address of the place Knowledge."""
+        return f"/w/{self.workspace.name}/knowledge"
+
     def number(self, name: str, otherwise: int = 0) -> int:
         """A number of the query; `otherwise` where it has none."""
         text = self.query(name)

@@ -138,7 +138,7 @@ async def new_session(call: PageCall) -> Response:
 async def conversation(call: PageCall) -> Response:
     app, session_id = call.app, call.session_id
     app.attach(session_id)
-    shown = await show(app, session_id)
+    shown = await show(app, session_id, call.knowledge)
     state = app.state(session_id)
     model = await _model(app, session_id)
     centre = conversation_page(state, shown, model, _routes(app), chosen_route(app, session_id))
@@ -214,7 +214,7 @@ async def earlier(call: PageCall) -> Response:
     """The turns before those that the page has."""
     before = min(call.number("before"), call.app.last_seq(call.session_id))
     start = conversation_start(call.app, call.session_id, before, SHOWN_TURNS)
-    found = await show(call.app, call.session_id, start=start, upto=before)
+    found = await show(call.app, call.session_id, call.knowledge, start=start, upto=before)
     return JSONResponse({"html": found.timeline.html(), "start": start})
 
 
@@ -235,4 +235,5 @@ async def feed(call: PageCall) -> Response:
     if after > last or start > after:
         raise not_found("This page is about events that are not here.", "Reload the page.")
     call.app.attach(call.session_id)
-    return BlockStream(call.workspace, block_stream(call.app, call.session_id, start, after))
+    stream = block_stream(call.app, call.session_id, call.knowledge, start, after)
+    return BlockStream(call.workspace, stream)

@@ -1,31 +1,28 @@
 """Whether a quote is in its source, and whether the source says what is claimed. By code, with no model."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from handrail.knowledge.checks.entities import entities_in, is_grounded
 from handrail.knowledge.checks.number_words import with_digits
 from handrail.knowledge.checks.statements import (
+    Statement,
     best_statement,
     coverage,
-    exchanged_word,
     has_number,
-    opposed,
     read_statement,
 )
-from handrail.knowledge.words import Span, stems, tokens
+from handrail.knowledge.checks.wording import difference
+from handrail.knowledge.words import Span, sentences, stems, tokens
 from handrail.protocol.values import Value
 
 MIN_QUOTE_WORDS = 3
-MAX_CLAIM_WORDS = 150
 MIN_COVERAGE = 0.6
-"""Of the words of a claim, so many occur in its source."""
-MIN_IN_SENTENCE = 0.4
-"""And so many in one sentence of it, or in two that follow one another."""
-DOUBTS = frozenset("false untrue incorrect wrong mistaken myth contrary unlikely doubtful".split())
-"""They turn what a sentence says, wherever they stand in it."""
+"""With less of a claim's words, a source speaks of something else: no sentence of it is compared."""
+BLANK_LINE = re.compile(r"\n\s*\n")
+ITEM = re.compile(r"[-*+•]\s|\d+[.)]\s")
 MARKS = "\"'“”‘’«»`"
 
 
@@ -78,71 +75,51 @@ def find_quote(quote: str, text: str) -> Span | None:
 
 
 def check_claim(claim: str, text: str) -> CitationCheck:
-    """Whether a text supports a claim, as far as its words tell.
-
-    Its numbers and names occur in the text, most of its words do, in one place of it, and that place denies
-    nothing that the claim asserts, or the other way round.
-    """
-    said, written, text = read_statement(claim), text, with_digits(text)
-    known = set(stems(text))
-    covered = coverage(said, known)
-    numbers = [number for number in sorted(said.numbers) if not has_number(number, text)]
-    names = [each for each in entities_in(claim) if not is_grounded(each, [written])]
-    words = sorted(set(said.stems) - known)
+    """Whether a sentence of a text says what is claimed, in the same words; see `difference`."""
+    said = read_statement(claim)
     if not said.stems:
         return CitationCheck(ok=False, problem="The claim says nothing that could be checked.")
-    if len(said.stems) > MAX_CLAIM_WORDS:
-        return CitationCheck(ok=False, problem="The claim is too long. Check its sentences one by one.")
-    if numbers:
-        return CitationCheck(
-            ok=False,
-            problem=f"The source does not have {numbers[0]}.",
-            covered=covered,
-            missing=tuple(numbers),
-        )
-    if names:
-        return CitationCheck(
-            ok=False,
-            problem=f"The source does not mention {names[0]}.",
-            covered=covered,
-            missing=tuple(names),
-        )
-    if denied := sorted(said.denied - known):
-        problem = f"The source does not speak of {denied[0]!r}, which the claim denies."
-        return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
-    if doubts := sorted(DOUBTS & set(said.words) - set(tokens(text))):
-        problem = f"The claim has {doubts[0]!r}, and the source does not."
-        return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
-    if covered < MIN_COVERAGE:
-        problem = f"The source has only {covered:.0%} of the claim's words."
-        return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
+    if span := find_support(claim, text):
+        return CitationCheck(ok=True, start=span.start, end=span.end)
+    known = set(stems(with_digits(text)))
+    return CitationCheck(
+        ok=False,
+        problem=_why_not(said, text),
+        covered=coverage(said, known),
+        missing=tuple(sorted(set(said.stems) - known)),
+    )
+
+
+def find_support(claim: str, text: str) -> Span | None:
+    """The sentence of a text that says what is claimed, in the same words."""
+    return next((each for each in _whole_sentences(text) if not difference(claim, each.text)), None)
+
+
+def _whole_sentences(text: str) -> Iterator[Span]:
+    """The sentences without those that a lead such as `It is forbidden to:` belongs to."""
+    led, before = False, Span("", 0)
+    for each in sentences(text):
+        begins = BLANK_LINE.search(text, before.end, each.start) and not ITEM.match(each.text)
+        led = _is_lead(each) or (led and (_is_lead(before) or not begins))
+        if not led:
+            yield each
+        before = each
+
+
+def _is_lead(sentence: Span) -> bool:
+    return sentence.text.rstrip("*_ ").endswith(":")
+
+
+def _why_not(said: Statement, text: str) -> str:
+    if len(list(sentences(said.text))) > 1:
+        return "The claim has several sentences. Check them one by one."
+    for each in sorted(said.numbers):
+        if not has_number(each, text):
+            return f"The source does not have {each}."
+    for each in entities_in(said.text):
+        if not is_grounded(each, [text]):
+            return f"The source does not mention {each}."
+    if (covered := coverage(said, set(stems(with_digits(text))))) < MIN_COVERAGE:
+        return f"The source has only {covered:.0%} of the claim's words."
     best = best_statement(said, text)
-    near = set(best[1].stems) if best else set()
-    if best:
-        near |= set(stems(text[max(0, best[0].start - 1) : _end_of_next(text, best[0])]))
-    if best is None or coverage(said, near) < MIN_IN_SENTENCE:
-        problem = "The claim's words are scattered over the source; no sentence of it says this."
-        return CitationCheck(ok=False, problem=problem, covered=covered, missing=tuple(words))
-    if why := opposed(said, best[1]) or exchanged_word(said, best[1]):
-        problem = f"The claim and the source differ: {why}."
-        return CitationCheck(
-            ok=False,
-            problem=problem,
-            start=best[0].start,
-            end=best[0].end,
-            covered=covered,
-            missing=tuple(words),
-        )
-    return CitationCheck(ok=True, start=best[0].start, end=best[0].end, covered=covered, missing=tuple(words))
-
-
-def _end_of_next(text: str, sentence: Span) -> int:
-    found = re.search(r"[.!?](?:\s|$)", text[sentence.end + 2 :])
-    return sentence.end + 2 + found.end() if found else len(text)
-
-
-def best_support(claim: str, texts: Sequence[str]) -> int:
-    """The index of the text that supports a claim best; -1 if none does."""
-    checks = [(check_claim(claim, text), index) for index, text in enumerate(texts)]
-    good = [(check.covered, -index) for check, index in checks if check.ok]
-    return -max(good)[1] if good else -1
+    return f"The claim and the source differ: {difference(said.text, best[1].text if best else '')}."

@@ -1,7 +1,6 @@
 """What two sentences have in common: words, numbers, what is denied, words of opposite meaning."""
 
 import re
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -75,7 +74,6 @@ for _pair in OPPOSITES:
     _one, _two = _pair.split()
     OPPOSITE[_one] = OPPOSITE.get(_one, frozenset()) | {_two}
     OPPOSITE[_two] = OPPOSITE.get(_two, frozenset()) | {_one}
-MAX_EXCHANGED = 2
 CLAUSE = re.compile(r"[,;:()]|\s[–—-]\s|\b(?:but|however|although|whereas|while|because|if|when)\b")
 
 
@@ -183,32 +181,6 @@ def opposed(one: Statement, two: Statement) -> str:
     for word, other in opposed_words(one, two):
         return f"{word!r} against {other!r}"
     return ""
-
-
-def exchanged_word(claim: Statement, source: Statement) -> str:
-    """Which word a claim has in the place of another one of its source, as `red` for `green`; empty if none.
-
-    Only one or two words beside those that both have are looked at: more are another wording.
-    """
-    said, written = claim.stems, source.stems
-    blocks = SequenceMatcher(None, said, written, autojunk=False).get_opcodes()
-    for kind, start, end, other_start, other_end in blocks:
-        if kind != "replace" or end - start > min(MAX_EXCHANGED, other_end - other_start):
-            continue
-        open_ended = end == len(said) and end - start < other_end - other_start
-        pairs = [*zip(said[start:end], written[other_start:], strict=False)] if start else []
-        pairs += [] if open_ended else zip(said[start:end][::-1], written[:other_end][::-1], strict=False)
-        for mine, theirs in pairs:
-            word, (before, other) = _written(claim, mine)[1], _written(source, theirs)
-            if mine not in written and theirs not in said and not (open_ended and before in ("and", "or")):
-                return f"{word!r} in the place of {other!r}"
-    return ""
-
-
-def _written(statement: Statement, wanted: str) -> tuple[str, str]:
-    """The word of a stem as it is written, after the one before it."""
-    pairs = zip(["", *statement.words], statement.words, strict=False)
-    return next(pair for pair in pairs if stem(pair[1]) == wanted)
 
 
 def coverage(claim: Statement, text_stems: "frozenset[str] | set[str]") -> float:

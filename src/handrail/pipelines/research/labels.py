@@ -1,21 +1,18 @@
 """Which sentences of a draft the sources support, by code: only those get a label.
 
-A sentence gets the label of a source if a passage of that source, whole sentences word for word, says the
-same (`check_claim`). The model's own labels and quotes only say where to look first: a label that is wrong is
+A sentence gets the label of a source if one sentence of that source says the same, in the same words
+(`find_support`). The model's own labels and quotes only say where to look first: a label that is wrong is
 dropped, a missing one is put in, and none is there twice.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from handrail.knowledge.checks.citation import check_claim, find_quote
-from handrail.knowledge.checks.number_words import with_digits
-from handrail.knowledge.checks.statements import coverage, read_statement
-from handrail.knowledge.words import Span, sentences, stems
+from handrail.knowledge.checks.citation import check_claim, find_quote, find_support
+from handrail.knowledge.words import Span, sentences
 from handrail.protocol.values import Value
 
 LABEL = re.compile(r"[\[(]\s*([SWP]\d+(?:\s*[,;&]\s*[SWP]\d+)*)\s*[\])]")
@@ -26,8 +23,6 @@ MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|[-*+•]\s+|\d+[.)]\s+|>\s*)", re.MULTILI
 MOST_LABELS = 3
 """Of one sentence."""
 MOST_SENTENCES = 200
-MIN_SAID = 0.8
-"""Of the words of a sentence, more are in one passage. What is added to a true sentence gets no label."""
 MOST_QUOTES = 3
 """That take the place of an answer."""
 
@@ -93,6 +88,7 @@ class _Given(NamedTuple):
 def label_draft(draft: Mapping[str, Any], sources: Sequence[Source]) -> Labelled:
     """Check every sentence and quote of a draft against the sources."""
     evidence, bad = _check_quotes(draft, sources)
+    quoted = {each.label for each in evidence}
     written = [each for each in draft.get("sections") or () if isinstance(each, Mapping)]
     parts = [("", draft.get("answer", ""))]
     parts += [(str(each.get("title", "")), each.get("text", "")) for each in written]
@@ -102,17 +98,18 @@ def label_draft(draft: Mapping[str, Any], sources: Sequence[Source]) -> Labelled
         given = list({each.sentence.casefold(): each for each in given}.values())
         seen |= {each.sentence.casefold() for each in given}
         left -= len(given)
-        found = tuple(support(each.sentence, each.labels, evidence, sources) for each in given)
+        found = tuple(support(each.sentence, each.labels, quoted, sources) for each in given)
         sections.append(Section(" ".join(LABEL.sub("", title).split())[:80], found))
     return Labelled(tuple(sections), tuple(bad), tuple(evidence))
 
 
-def quotes_instead(labelled: Labelled) -> Labelled:
+def quotes_instead(labelled: Labelled, sources: Sequence[Source]) -> Labelled:
     """The draft, with the model's quotes as the answer where no source supports a sentence of it."""
     if any(each.passages for each in labelled.sentences):
         return labelled
-    quotes = {" ".join(each.quote.split()): each for each in labelled.evidence}
-    said = tuple(Sentence(text, (each,)) for text, each in [*quotes.items()][:MOST_QUOTES])
+    quoted = {given.sentence: each.label for each in labelled.evidence for given in _sentences(each.quote)}
+    found = [support(text, frozenset((label,)), frozenset(), sources) for text, label in quoted.items()]
+    said = [each for each in found if each.passages][:MOST_QUOTES]
     first, *rest = labelled.sections
     return replace(labelled, sections=(replace(first, sentences=(*said, *first.sentences)), *rest))
 
@@ -158,61 +155,19 @@ def _sentences(text: str) -> Iterator[_Given]:
             yield _Given(plain, labels)
 
 
-def support(
-    sentence: str, labels: frozenset[str], evidence: Sequence[Passage], sources: Sequence[Source]
-) -> Sentence:
-    """The sentence with the passages that support it; those of the model's labels and quotes first."""
-    found = [each for each in evidence if _says(each.quote, sentence)]
-    found.sort(key=lambda each: each.label not in labels)
-    for source in sources:
-        if source.label in labels and all(each.label != source.label for each in found):
-            found += _best_passage(sentence, source)
-    if not found:
-        found = [each for source in sources for each in _best_passage(sentence, source)]
-        found.sort(key=lambda each: -_says(each.quote, sentence))
-        found = found[:1]
-    once = tuple({each.label: each for each in reversed(found)}.values())[::-1][:MOST_LABELS]
-    if once:
-        return Sentence(sentence, once)
+def support(sentence: str, labels: frozenset[str], quoted: Set[str], sources: Sequence[Source]) -> Sentence:
+    """The sentence with the passages that say it; those of sources that the model named or quoted, if any."""
+    ranked = sorted(sources, key=lambda each: each.label not in labels)
+    spans = [(each, find_support(sentence, each.text)) for each in ranked]
+    found = [_passage(source, span) for source, span in spans if span]
+    chosen = [each for each in found if each.label in labels | quoted] or found[:1]
+    if chosen:
+        return Sentence(sentence, tuple(chosen[:MOST_LABELS]))
     return Sentence(sentence, problem=_why_unsupported(sentence, labels, sources))
-
-
-def _says(quote: str, sentence: str) -> float:
-    """Which part of a sentence's words a quote has; 0 where it does not say the same."""
-    check = check_claim(sentence, quote)
-    return check.covered if check.ok and check.covered > MIN_SAID else 0.0
-
-
-def _best_passage(sentence: str, source: Source) -> list[Passage]:
-    """The sentence of a source, or two that follow one another, that supports a sentence best; or none."""
-    if coverage(read_statement(sentence), _stems(source.text)) <= MIN_SAID:
-        return []  # most sources are about something else
-    spans = list(sentences(source.text))
-    best: tuple[float, Span] | None = None
-    for length in (1, 2):
-        for first, last in zip(spans, spans[length - 1 :], strict=False):
-            quote = source.text[first.start : last.end]
-            covered = _says(quote, sentence)
-            if covered > (best[0] if best else 0.0):
-                best = (covered, Span(quote, first.start))
-        if best:
-            break
-    return [_passage(source, best[1])] if best else []
-
-
-@lru_cache(maxsize=1_000)
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(stems(with_digits(text)))
 
 
 def _why_unsupported(sentence: str, labels: frozenset[str], sources: Sequence[Source]) -> str:
     named = [each for each in sources if each.label in labels] or sources
     checks = [check_claim(sentence, each.text) for each in named]
-    failed = [check for check in checks if not check.ok]
-    if not failed:
-        return (
-            "No sentence of a source says this; its words are in several places."
-            if checks
-            else "There is no source."
-        )
-    return max(failed, key=lambda check: check.covered).problem
+    best = max(checks, key=lambda check: check.covered, default=None)
+    return best.problem if best else "There is no source."

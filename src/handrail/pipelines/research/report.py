@@ -190,7 +190,9 @@ def _link(source: dict[str, Any], up: str) -> str:
     # The address of a web page may be made to end the link and go on as text of the report.
     link = BREAKS_LINK.sub(lambda found: quote(found[0]), link)
     relative = "://" not in link and not link.startswith("/")
-    return f"[{place}](<{up if relative else ''}{link}>)"
+    # The page leads to the paragraph that the title names; elsewhere the address is what counts.
+    title = f' "{source["paragraph"]}"' if source["paragraph"] else ""
+    return f"[{place}](<{up if relative else ''}{link}>{title})"
 
 
 def _footer(answer: dict[str, Any], notes: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from handrail.engine.pipeline import CallResult, Output, StepContext
 from handrail.knowledge.checks.citation import find_quote
-from handrail.knowledge.context import CHARACTERS_A_TOKEN, INTRO
+from handrail.knowledge.context import CHARACTERS_A_TOKEN, INTRO, as_material
 from handrail.knowledge.words import normal_key, stems
 from handrail.pipelines.agent_file import AnyOutput, Reference, ReferenceMark, Texts, look_up
 from handrail.pipelines.call_results import call_refusal, collapse_whitespace
@@ -20,7 +20,6 @@ from handrail.pipelines.research.depth import Depth, read_question
 from handrail.pipelines.research.labels import Source
 from handrail.protocol.errors import GiveUp
 from handrail.protocol.values import Value, to_dict
-from handrail.tools.tool import strip_control_codes
 
 MAX_WEB, MAX_AGAIN = 5, 500
 BEST = 3
@@ -200,4 +199,4 @@ def _fitting(sources: Sequence[Source], depth: Depth, room: int) -> tuple[list[S
 
 
 def _as_shown(source: Source) -> str:
-    return f"[{source.label}] {source.place}\n<<<\n{strip_control_codes(source.text)}\n>>>"
+    return as_material(source.label, source.place, source.text)

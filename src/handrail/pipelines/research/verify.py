@@ -16,7 +16,7 @@ from handrail.pipelines.research.labels import Labelled, Source, label_draft, qu
 from handrail.pipelines.research.retrieve import FoundSources, sources_of
 from handrail.protocol.values import Value, to_dict
 
-ENTITIES, CITATIONS, RELATIONS, CONTRADICTIONS = 0.80, 0.75, 0.70, 0
+ENTITIES, CITATIONS, RELATIONS = 0.80, 0.75, 0.70
 MAX_ISSUES = 8
 NO_ANSWER = "The draft has no sentence that a source supports. If the sources do not answer, leave it empty."
 
@@ -47,7 +47,7 @@ async def verify(options: VerifyOptions, work: StepContext) -> Output:
     draft = work.outputs[options.draft.split(".")[0]]
     labelled = await anyio.to_thread.run_sync(label_draft, draft, sources)
     judged = await anyio.to_thread.run_sync(judge, labelled, sources)
-    delivered = quotes_instead(labelled)
+    delivered = quotes_instead(labelled, sources)
     said = [each.text for each in delivered.sentences if each.passages]
     return {
         "labelled": to_dict(delivered),

@@ -107,3 +107,20 @@ def test_what_a_stage_asks_a_model_is_not_shown_as_an_answer() -> None:
 def test_a_session_with_a_paused_run_is_listed_as_waiting() -> None:
     info = SessionInfo(id="s_1", touched=0.0, title="costs", turns=1, model="scripted/x", waiting=True)
     assert "waiting costs" in text_of(session_lines([info], 0.0, 100))
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_the_report_of_an_agent_is_readable(colour: bool) -> None:
+    """Catches: links and escaped characters of Markdown on the screen."""
+    report = (
+        "# How many?\n\nAt most 19 \\[goats\\] [S1].\n\n"
+        "- [S1] [rules.md: \\[Ferry\\] rules, line 3]"
+        '(<docs/rules (1).md#L3> "rules-md-1a2b3c4d:9f8e7d6c5b4a")\n'
+        "- [W1] [Goats](https://example.com/)"
+    )
+    screen = Screen(100, colour=colour)
+    screen.show(RunStarted(turn_id="t", pipeline="research", sha256="0" * 64, **ID))
+    shown = text_of(screen.show(RunCompleted(text=report, **ID)))
+    assert "At most 19 [goats] [S1]." in shown
+    assert "- [S1] rules.md: [Ferry] rules, line 3 (docs/rules (1).md#L3)\n" in shown
+    assert "- [W1] Goats (https://example.com/)" in shown

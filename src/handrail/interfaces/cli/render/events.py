@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from handrail.interfaces.cli.render import styles, tool_calls
 from handrail.interfaces.cli.render.approvals import approval_preview, break_line
+from handrail.interfaces.cli.render.markdown import render_markdown
 from handrail.interfaces.cli.render.rewind_preview import rewind_summary
 from handrail.interfaces.cli.render.styles import BODY_INDENT, INDENT, Line, Piece, line, wrap
 from handrail.interfaces.cli.render.tool_calls import RenderContext, note, tool_line
@@ -164,6 +165,9 @@ def event_lines(event: events.Event, known: RenderContext, width: int) -> list[L
             return turn_finished(event, known, width)
         case events.RunCompleted() if event.text.strip() in known.written:
             return note("result", f"the text of {known.written[event.text.strip()]}, shown above", width)
+        case events.RunCompleted() if event.run_id == known.agent_run:
+            rows = render_markdown(event.text, width - len(INDENT), colour=known.colour)
+            return [(Piece("", INDENT), *row) for row in rows]
         case events.Rewound():
             return note("undone", f"{rewind_summary(event, known.going_back)}; /redo undoes this", width)
         case events.Redone():

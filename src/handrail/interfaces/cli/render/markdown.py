@@ -63,8 +63,12 @@ HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*$")
 ITEM = re.compile(r"^(\s*)([-*+]|\d{1,3}[.)])\s+(.*)$")
 QUOTE = re.compile(r"^\s*>\s?(.*)$")
 RULE = re.compile(r"^\s*([-*_])(\s*\1){2,}\s*$")
+ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 INLINE = re.compile(
     r"(?P<code>(?P<ticks>`+)(?P<literal>.+?)(?P=ticks))"
+    rf"|(?P<escaped>{ESCAPED.pattern})"
+    r"|(?P<link>\[(?P<words>(?:\\.|[^\[\]\\])+)\]"
+    r"\((?:<(?P<address>[^<>]+)>|(?P<bare>[^\s()<>]+))(?:\s+\"[^\"]*\")?\))"
     r"|(?P<bold>\*\*(?P<strong>\S(?:.*?\S)?)\*\*)"
     r"|(?P<italic>(?<![\w*])\*(?P<soft>[^\s*](?:[^*]*[^\s*])?)\*(?![\w*]))"
 )
@@ -152,8 +156,14 @@ def _inline(text: str, *, colour: bool, base: str = "") -> Line:
     for mark in INLINE.finditer(text):
         if mark.start() > end:
             pieces.append(Piece(base, text[end : mark.start()]))
-        style, inside = MARKED[mark.lastgroup or ""]
-        pieces.append(Piece(style, mark[inside] if colour else mark[0]))
+        if mark["escaped"]:
+            pieces.append(Piece(base, mark[0][1:]))
+        elif mark["link"]:
+            words = Piece(base, ESCAPED.sub(r"\1", mark["words"]))
+            pieces += [words, Piece("dim", f" ({mark['address'] or mark['bare']})")]
+        else:
+            style, inside = MARKED[mark.lastgroup or ""]
+            pieces.append(Piece(style, mark[inside] if colour else mark[0]))
         end = mark.end()
     if end < len(text):
         pieces.append(Piece(base, text[end:]))

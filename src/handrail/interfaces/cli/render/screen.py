@@ -19,7 +19,7 @@ class Screen:
     def __init__(self, width: int, *, colour: bool = True) -> None:
         self.width = width
         self.colour = colour
-        self.known = RenderContext()
+        self.known = RenderContext(colour=colour)
         self._message_id = ""
         self._apart = ""
         """The message of a stage's own request, which is not shown: its result comes later."""
@@ -103,6 +103,8 @@ class Screen:
             case events.ToolFinished(status="ok") if event.call_id not in self.known.previewed:
                 if len(event.shown.splitlines()) < DIFF_LINES:
                     self._saw_written(event.shown, self.known.calls.get(event.call_id, ""))
+            case events.RunStarted() if event.sha256:
+                self.known.agent_run = event.run_id
             case events.GateFailed():
                 self.known.gate_issue = " ".join(event.issues[0].split()) if event.issues else ""
             case events.TurnFinished():

@@ -64,6 +64,9 @@ class RenderContext(Struct):
     written: dict[str, str] = field(default_factory=dict)
     """{text: file} of files that were shown in full when they were written."""
     gate_issue: str = ""
+    agent_run: str = ""
+    """The last run of an agent in a folder: its result is Markdown."""
+    colour: bool = True
 
 
 def call_subject(arguments: dict[str, Any]) -> str:

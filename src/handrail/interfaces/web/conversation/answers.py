@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from handrail.interfaces.cli.render.styles import clean, count_of, format_duration, format_usd, one_line
 from handrail.interfaces.web.conversation.blocks import Block, button, dot
 from handrail.interfaces.web.html import Html, h
-from handrail.interfaces.web.markdown import blocks, markdown
+from handrail.interfaces.web.markdown import blocks, markdown, report_html
 from handrail.protocol.events import Answered, RequestFailed, RunCompleted, TurnFinished
 from handrail.protocol.values import NextStep, StructuredAnswer
 
@@ -76,10 +76,10 @@ class TurnFacts(Struct):
     commands_suggested: tuple[str, ...] = ()
 
 
-def report_block(event: RunCompleted, parent: str) -> Block:
-    """The result of an agent's run, as Markdown."""
+def report_block(event: RunCompleted, parent: str, knowledge: str) -> Block:
+    """The result of an agent's run, as Markdown, with links into the place Knowledge."""
     block_id = f"report-{event.run_id}"
-    body = h("div", markdown(event.text), class_="prose")
+    body = h("div", report_html(event.text, knowledge), class_="prose")
     return Block(block_id, parent, h("article", body, id=block_id, class_="answer"))
 
 

@@ -65,12 +65,14 @@ class Shown(NamedTuple):
     seq: int
 
 
-async def show(app: App, session_id: str, *, start: int | None = None, upto: int | None = None) -> Shown:
-    """Fold the events of the last turns, or those after `start`."""
+async def show(
+    app: App, session_id: str, knowledge: str, *, start: int | None = None, upto: int | None = None
+) -> Shown:
+    """Fold the events of the last turns, or those after `start`. `knowledge`: the address of that place."""
     end = app.last_seq(session_id) if upto is None else upto
     if start is None:
         start = conversation_start(app, session_id, end, SHOWN_TURNS)
-    timeline, activity = Timeline(0 if start == 0 else -1), Activity()
+    timeline, activity = Timeline(0 if start == 0 else -1, knowledge), Activity()
     seq = start
     while seq < end:
         found = app.read_events(session_id, seq, min(PAGE_EVENTS, end - seq))
@@ -93,9 +95,11 @@ async def _suggestions(timeline: Timeline) -> tuple[str, ...]:
     return turn.commands_suggested or await suggested_commands(timeline.suggestions)
 
 
-async def block_stream(app: App, session_id: str, start: int, after: int) -> AsyncGenerator[bytes, None]:
+async def block_stream(
+    app: App, session_id: str, knowledge: str, start: int, after: int
+) -> AsyncGenerator[bytes, None]:
     """Server-sent events with the blocks that change after an event; their ids are sequence numbers."""
-    timeline, activity, _, seq = await show(app, session_id, start=start, upto=after)
+    timeline, activity, _, seq = await show(app, session_id, knowledge, start=start, upto=after)
     timeline.tree.forget_html()
     yield b"retry: 400\n\n"
     yield _message(seq, _payload(timeline, activity, [], ("sessions",)))

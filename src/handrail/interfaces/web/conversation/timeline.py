@@ -35,8 +35,12 @@ ARGUMENTS_SHOWN = 4_000
 class Timeline:
     """Apply events in order; each call returns the blocks to add or replace."""
 
-    def __init__(self, changes: int = 0) -> None:
-        """`changes`: how many change sets came before the first event; less than zero: not known."""
+    def __init__(self, changes: int = 0, knowledge: str = "") -> None:
+        """`changes`: how many change sets came before the first event; less than zero: not known.
+
+        `knowledge`: the address of the place Knowledge; empty: reports have no links to it.
+        """
+        self._knowledge = knowledge
         self.tree = BlockTree()
         self.seq = 0
         self.turn: TurnFacts | None = None
@@ -382,7 +386,7 @@ class Timeline:
                 self._agent_run = event.run_id
                 return self._as_notes(event)
             case events.RunCompleted() if event.text and event.run_id == self._agent_run:
-                return [answers.report_block(event, self._parent)]
+                return [answers.report_block(event, self._parent, self._knowledge)]
             case events.StageStarted():
                 return self._stage_started(event, at)
             case events.StageCompleted():

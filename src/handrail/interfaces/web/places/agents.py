@@ -17,7 +17,7 @@ from handrail.interfaces.web.frame import place
 from handrail.interfaces.web.highlight import highlighted
 from handrail.interfaces.web.html import Html, h, join
 from handrail.interfaces.web.inspector import render_run, run_view
-from handrail.interfaces.web.markdown import markdown
+from handrail.interfaces.web.markdown import report_html
 from handrail.interfaces.web.page_call import PageCall
 from handrail.protocol.errors import ConfigProblem
 from handrail.protocol.events import RunCompleted
@@ -160,7 +160,9 @@ async def run_page(call: PageCall) -> Response:
             h("p", one_line(run.question), class_="lead"),
             h("p", h("a", "Its conversation", href=f"/w/{call.workspace.name}/s/{run.session_id}")),
             h("div", render_run(run_view(run.events), ()), class_="tile"),
-            h("section", h("h2", "Report"), h("div", markdown(report), class_="prose")) if report else None,
+            h("section", h("h2", "Report"), h("div", report_html(report, call.knowledge), class_="prose"))
+            if report
+            else None,
             h("h2", "What happened"),
             h("pre", lines, class_="output", tabindex="0"),
             narrow=True,

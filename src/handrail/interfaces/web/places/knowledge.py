@@ -51,8 +51,7 @@ def _bases(call: PageCall) -> "list[Where]":
 def _asked(call: PageCall, bases: "Sequence[Where]") -> _Asked:
     wanted = call.query("base")
     where = next((each for each in bases if each == wanted), bases[0] if bases else "workspace")
-    address = f"/w/{call.workspace.name}/knowledge"
-    return _Asked(address, where, call.query("q").strip(), call.query("tier"))
+    return _Asked(call.knowledge, where, call.query("q").strip(), call.query("tier"))
 
 
 async def knowledge_page(call: PageCall) -> Response:

@@ -55,6 +55,28 @@ def test_documents_are_added_found_shown_checked_and_removed(tmp_path: Path) -> 
     assert run("kb", "show", "guide.md", cwd=work).returncode == 2
 
 
+@pytest.mark.promise("KB-11")
+def test_a_search_is_limited_to_a_kind_or_goes_tier_by_tier(tmp_path: Path) -> None:
+    work = folder(tmp_path)
+    (work / "boats.py").write_text("def boats():\n    return 'every lantern boat of the harbour'\n")
+    assert run("kb", "add", "standard.md", "boats.py", cwd=work).returncode == 0
+    assert run("kb", "add", "guide.md", "--tier", "guide", cwd=work).returncode == 0
+
+    def names(*arguments: str) -> list[str]:
+        found = run("kb", *arguments, "--json", cwd=work)
+        assert found.returncode == 0, found.stderr
+        return [json.loads(row)["name"] for row in found.stdout.splitlines()]
+
+    search = ("search", "boat of the harbour", "-n", "1")
+    assert names("list", "--kind", "code") == ["boats.py"]
+    assert names(*search, "--kind", "code") == ["boats.py"]
+    assert names(*search, "--kind", "markdown") != ["boats.py"]
+    assert names(*search, "--by-tier") == ["guide.md", "standard.md", "boats.py"]
+    assert names(*search, "--by-tier", "--kind", "markdown") == ["guide.md", "standard.md"]
+    assert names(*search, "--by-tier", "--tier", "code") == ["boats.py"]
+    assert run("kb", "search", "boat", "--kind", "song", cwd=work).returncode == 2
+
+
 def test_a_base_of_the_user_is_another_one(tmp_path: Path) -> None:
     work = folder(tmp_path)
     assert run("kb", "--user", "add", "guide.md", "--tier", "guide", cwd=work).returncode == 0

@@ -23,6 +23,11 @@ ASKED = "asked for the embedding model"
 user_option = click.option("--user", is_flag=True, help="Your own base, instead of this workspace's.")
 json_option = click.option("--json", "as_json", is_flag=True, help="As JSON, one value a line.")
 tier_option = click.option("--tier", default="", metavar="T", help="guide, standard, code, or one of yours.")
+kind_option = click.option(
+    "--kind",
+    type=click.Choice(("markdown", "text", "html", "pdf", "docx", "code")),
+    help="Only documents of this kind.",
+)
 
 
 @click.group()
@@ -176,15 +181,16 @@ def index(given: dict[str, Any], /, *, rebuild: bool) -> int:
 
 @command.command("list")
 @tier_option
+@kind_option
 @json_option
 @click.pass_obj
-def list_documents(given: dict[str, Any], /, *, tier: str, as_json: bool) -> None:
+def list_documents(given: dict[str, Any], /, *, tier: str, kind: str | None, as_json: bool) -> None:
     """List the documents."""
     from handrail.app.extensions.knowledge import Filters
     from handrail.protocol.values import to_dict
 
     with opened(given) as base:
-        documents = base.documents(Filters(tier=tier))
+        documents = base.documents(Filters(tier, kind or ""))
     for each in documents:
         if as_json:
             print_json(to_dict(each))
@@ -199,6 +205,8 @@ def list_documents(given: dict[str, Any], /, *, tier: str, as_json: bool) -> Non
 @click.argument("query", nargs=-1, required=True)
 @click.option("-n", "limit", default=5, show_default=True, type=click.IntRange(1, 1000))
 @tier_option
+@click.option("--by-tier", is_flag=True, help="The best of each tier: guides, standards, code, yours.")
+@kind_option
 @click.option("--document", "documents", multiple=True, metavar="ID", help="Only in this one; repeatable.")
 @click.option("--expand", is_flag=True, help="Also search for other writings of the query's terms.")
 @click.option("--rerank", is_flag=True, help="Order the best by how much of the query they have.")
@@ -211,6 +219,8 @@ def search(
     query: tuple[str, ...],
     limit: int,
     tier: str,
+    by_tier: bool,
+    kind: str | None,
     documents: tuple[str, ...],
     expand: bool,
     rerank: bool,
@@ -221,8 +231,13 @@ def search(
 
     text = " ".join(query)
     with opened(given) as base:
-        filters = Filters(tier=tier, documents=documents)
-        hits = base.search(text, limit, filters, expand=expand, rerank=rerank)
+        filters = Filters(tier, kind or "", documents)
+        if by_tier:
+            quotas = dict.fromkeys([tier] if tier else base.status().tiers, limit)
+            tiers = base.search_tiers(text, quotas, filters, expand=expand, rerank=rerank)
+            hits = [hit for found in tiers.values() for hit in found]
+        else:
+            hits = base.search(text, limit, filters, expand=expand, rerank=rerank)
         status = base.status()
     for hit in hits:
         if as_json:
@@ -239,7 +254,8 @@ def search(
 def show_hit(hit: "Hit") -> None:
     found = [f"#{hit.by_words} by words"] if hit.by_words else []
     found += [f"#{hit.by_meaning} by meaning"] if hit.by_meaning else []
-    print_text(f"{one_line(hit.place)}  ({', '.join(found)})\n  {hit.paragraph.id}")
+    print_text(f"{one_line(hit.place)}  ({', '.join([one_line(hit.document.tier), *found])})")
+    print_text(f"  {hit.paragraph.id}")
     for row in clean(hit.paragraph.text).splitlines():
         print_text(f"  | {row}")
     print_text()
