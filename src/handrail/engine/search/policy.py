@@ -276,10 +276,12 @@ def chance(weighed: Sequence[Branch], text: str) -> float:
 def rivals(now: Situation, passed: Question) -> list[Question]:
     """What could pass as well: the function written anew, untried edits of the line, then of other lines."""
     line = Line(passed.path, passed.line)
-    again = [each for each in now.rewrites if each.path == passed.path] if not passed.fresh else []
+    around = [each for each in now.functions if each.path == line.path and each.line <= line.number]
+    name = max(around, key=lambda each: each.line).name if around else passed.name
+    again = [each for each in now.rewrites if each[1:3] == (line.path, name)] if not passed.fresh else []
     here = _mutated(now, _edits(now, line), RIVALS) if line in now.lines else iter(())
     others = (each for other in now.lines if other != line for each in _edits(now, other, COMMON))
-    found = [*_drafted(again[:1], (0.0,)), *here, *_mutated(now, others, RIVALS)]
+    found = [*_drafted(again, (0.0,)), *here, *_mutated(now, others, RIVALS)]
     return [each for each in found if each.key not in now.asked]
 
 

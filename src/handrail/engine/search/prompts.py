@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from handrail.engine.search.excerpt import excerpt
 from handrail.engine.search.policy import Question
-from handrail.engine.search.source import Function, find_functions, language
+from handrail.engine.search.source import Function, find_functions, indent_of, language
 from handrail.models.model import Request, UserTurn
 
 SYSTEM = (
@@ -109,6 +109,9 @@ def write_request(question: Question, text: str, material: Material, tried: Sequ
     stop: tuple[str, ...] = (FENCE,)
     if question.kind == "line":
         stop = ("\n", FENCE)
+    elif question.kind == "function" and part.name and question.path.endswith(".py"):
+        start = lines[part.first - 1]
+        stop = tuple(f"\n{start[: indent_of(start)]}{word} " for word in ("def", "class")) + stop
     elif question.kind == "insertion" and (old := lines[question.line - 1].strip()):
         stop = (old, FENCE)
     return Request(
