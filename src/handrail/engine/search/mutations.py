@@ -120,7 +120,7 @@ CONDITION = re.compile(r"(?P<head>\s*(?:if|elif|while)\b\s*\(?)(?P<rest>.*?)(?P<
 INLINE_IF = re.compile(r"\bif (?P<condition>[^()\[\]]+?|.*\)) else\b")
 STATEMENT = re.compile(r"[\w.\[\]'\"]+ [-+*/|]?= (?!.*[({\[]$).+|[\w.\[\]]+\(.*\);?")
 SET = re.compile(r"(\s*[\w.]+(?:\[[^\]]*\])?) =(?= )")
-MAX_NAMES, MAX_STATEMENTS, STEP = 12, 8, 4
+MAX_NAMES, MAX_STATEMENTS, MAX_COLLECTIONS, STEP = 12, 8, 5, 4
 
 
 def mutations(path: str, text: str, number: int) -> list[Mutation]:
@@ -142,7 +142,7 @@ def mutations(path: str, text: str, number: int) -> list[Mutation]:
     for likely, edited in (
         *((COMMON, each) for each in (*_replaced(old, pieces), *_conditions(old), *_calls(old, pieces))),
         *((NAME, each) for each in _renamed(old, pieces, inside, of_class, lines)),
-        *((GUARD, each) for each in _guards(old, inside)),
+        *((GUARD, each) for each in (*_guards(old, inside), *_memberships(old, inside, lines))),
         *(
             (PLACE, each)
             for each in (*_inserted(old, inside, lines, number), *_moved(old, lines, number), "")
@@ -344,6 +344,25 @@ def _guards(line: str, inside: Sequence[str]) -> Iterator[str]:
         if name not in NO_NAMES and not re.search(rf"\b{name}\b", line):
             for mark, word in ((both, f"{no}{name}"), (both, name), (either, name), (either, f"{no}{name}")):
                 yield f"{found['head']}{found['rest']} {mark} {word}{found['end']}"
+
+
+def _memberships(line: str, inside: Sequence[str], lines: Sequence[str]) -> Iterator[str]:
+    """A condition with one more part: what is looped over is in none of the known collections (Python)."""
+    found = CONDITION.fullmatch(line)
+    selects = re.search(r"\bfor \w+ in\b", line) and line.endswith((")", "]", "}"))
+    if not selects and (found is None or found["end"].strip() != ":"):
+        return
+    text = "\n".join(inside)
+    items = re.findall(r"\bfor (\w+) in\b", line if selects else text)
+    collections = re.findall(r"^ +(\w+)(?:: [^=]+)? = (?:\[\]|set\(\)|\{\})$", text, re.MULTILINE)
+    collections += [name for each in lines if (name := each.partition(" =")[0].partition(":")[0]).isupper()]
+    for item in dict.fromkeys(items):
+        for name in list(dict.fromkeys(collections))[:MAX_COLLECTIONS]:
+            if found and not selects:
+                yield f"{found['head']}{found['rest']} and {item} not in {name}{found['end']}"
+            else:
+                word = "and" if " if " in line else "if"
+                yield f"{line[:-1]} {word} {item} not in {name}{line[-1]}"
 
 
 def _inserted(line: str, inside: Sequence[str], lines: Sequence[str], number: int) -> Iterator[str]:

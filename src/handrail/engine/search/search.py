@@ -334,7 +334,12 @@ class Search:
         tried = replace(tried, request_id=request_id)
         if not text:
             return tried, None
-        return await self._trials.test(question, tried, text, best, before.total)
+        tested = await self._trials.test(question, tried, text, best, before.total)
+        if tested[0].result != "passed" and question.kind in ("function", "file") and self._trials.screens:
+            varied = await self._trials.vary(question, tried, text, best, before.total)
+            if varied and varied[1].passing > tested[1].passing:
+                return varied
+        return tested
 
     async def _screened(
         self, now: Situation, questions: Sequence[Question], best: Tested, seconds: float

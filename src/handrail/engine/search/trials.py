@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from handrail.engine.context import TurnContext
 from handrail.engine.search.answers import NewText, code_key, read_answer
+from handrail.engine.search.mutations import GUARD, mutations
 from handrail.engine.search.places import Files, without_body
 from handrail.engine.search.policy import Question, Result
 from handrail.engine.search.source import function_text, with_function
@@ -22,6 +23,7 @@ from handrail.verification.protection import asks_for_tests, copied_answer, spec
 
 Accepts = Callable[[Mapping[str, str]], Awaitable[bool]]
 MAX_CHANGE, MAX_WHY = 200, 160
+MOST_VARIED, VARY_SECONDS, MOST_HOPEFUL = 120, 8.0, 3
 NONE_PASSES = "none of the failing tests passes"
 
 
@@ -124,6 +126,43 @@ class Trials:
         if tried.asked == "file" and tried.text:
             self.drafts.append((tried.path, text))
         return tried, tested
+
+    async def vary(
+        self, question: Question, tried: CandidateTried, text: str, best: Tested, before: int
+    ) -> tuple[CandidateTried, Tested] | None:
+        """The best small edit of the lines that an answer wrote; None where none is better than the files."""
+        path, written = question.path, set(self.shown(question).splitlines())
+        lines = text.splitlines(keepends=True)
+        edits = [
+            (rank, number, edit.text)
+            for number, line in enumerate(lines, 1)
+            if line.strip() and line.rstrip() not in written
+            for rank, edit in enumerate(
+                each for each in mutations(path, text, number) if each.likely >= GUARD
+            )
+        ]
+        varied = {  # the first edits of each line first
+            "".join([*lines[: number - 1], edit, *lines[number:]]): edit.strip()
+            for _, number, edit in sorted(edits)[:MOST_VARIED]
+        }
+        texts = [each for each in varied if code_hash(path, each) not in self.known]
+        if not texts:
+            return None
+        screened = await self._candidates.screen(self.best_files, path, texts, best.failing, VARY_SECONDS)
+        hopeful = [number for number in screened if screened[number].passed]
+        found: tuple[CandidateTried, Tested] | None = None
+        for number in sorted(hopeful, key=lambda each: -screened[each].passed)[:MOST_HOPEFUL]:
+            new = texts[number]
+            if self._forbidden(path, new):
+                continue
+            change = f"{tried.change} with {varied[new]}"[:MAX_CHANGE]
+            one = replace(tried, change=change, code=code_hash(path, new))
+            done, tested = await self.test(question, one, new, best, before)
+            if done.result in ("passed", "better") and (not found or tested.passing > found[1].passing):
+                found = done, tested
+            if done.result == "passed":
+                break
+        return found
 
     def can_screen(self, question: Question) -> bool:
         """Whether it is one of many edits that are still to be tried at once."""
