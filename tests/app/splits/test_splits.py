@@ -27,6 +27,7 @@ from handrail.protocol.events import ChangeApplied, SideAnswered, SideAsked, Sub
 from handrail.protocol.subtask import Settlement, SplitCommand, SplitLimits
 from tests.app.splits.splitting import (
     CHECKS,
+    ENDS,
     answer,
     contents,
     edited,
@@ -50,7 +51,6 @@ SIXTY = [
     answer(f"### m{number:02}.py", edited(f"m{number:02}.py", "TEXT = 'same'", f"TEXT = 'new {number}'"))
     for number in range(60)
 ]
-ENDS = "complete" if COPIES else "unverified"
 
 
 @pytest.mark.promise("SPLIT-1")

@@ -223,6 +223,6 @@ def _perform(app: "App", conductor: Conductor, requests: RequestLimits) -> Perfo
             return await by_model.perform(job)
         from handrail.app.splits.tree import perform_in_tree
 
-        return await perform_in_tree(app, job, conductor.usd_left(job))
+        return await perform_in_tree(app, job, conductor)
 
     return perform
