@@ -247,14 +247,10 @@ class App:
         check_route(route, self.turn_factory.catalogue)  # a wrong route must not leave a session
         session = Session(self.log, session_id or new_id("s"))
         session.followers.extend(followers)
+        root, mode = str(self.workspace.root), self.settings.mode
         session.try_hold()
         session.append(
-            SessionStarted(
-                session_id=session.id,
-                workspace=str(self.workspace.root),
-                version=__version__,
-                mode=self.settings.mode,
-            ),
+            SessionStarted(session_id=session.id, workspace=root, version=__version__, mode=mode),
             *([RouteSet(route=route)] if route else []),
         )
         self._serve(session)
@@ -399,7 +395,8 @@ class App:
         """Changes that a person hands in: preview and apply them."""
         from handrail.engine.admin.proposals import Proposals
 
-        return Proposals(self.log, self.workspace, self._intents, self.options.intent, self._hooks)
+        hooks, secrets = self._hooks, self.model_pool.secrets
+        return Proposals(self.log, self.workspace, self._intents, self.options.intent, hooks, secrets)
 
     @property
     def history(self) -> "ChangeHistory":

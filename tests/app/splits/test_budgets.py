@@ -1,20 +1,27 @@
 """Budgets of splits: what agents, requests and conflicts may cost, and that nothing spent is forgotten."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from handrail.app.splits.plans import keep_plan
+from handrail.app.splits.plans import SplitOptions, keep_plan, plan_task
 from handrail.app.splits.run import read_split, run_split
+from handrail.app.splits.settle import settle_conflict
+from handrail.protocol.errors import BudgetReached
 from handrail.protocol.events import SideAnswered, SideAsked
 from handrail.protocol.subtask import SplitLimits
 from tests.app.splits.splitting import (
     CHECKS,
     ENDS,
+    USAGE,
+    answer,
+    edited,
     events_of,
     kinds,
+    module,
     plan_of,
     project,
     resumed,
@@ -105,3 +112,44 @@ async def test_cost_of_an_agent_that_fails_or_is_cancelled_counts(tmp_path: Path
         assert {each.key for each in kinds(found, SideAsked)} == {"a0/0/1"}
         asked = {each.request_id for each in kinds(found, SideAsked)}
         assert asked == {each.request_id for each in kinds(found, SideAnswered)}
+
+
+CLASH = [answer(f"Do {side}0.", edited("m00.py", "ONE = 0", f"ONE = '{side}'")) for side in "ab"] + [
+    {"when": "The other:", "text": json.dumps({"text": "ONE = 'both'"}), "usage": USAGE}
+]
+
+
+@pytest.mark.promise("SPLIT-4")
+@pytest.mark.promise("SPLIT-2")
+async def test_model_joins_both_sides_of_a_conflict_within_the_budget(tmp_path: Path) -> None:
+    root = project(tmp_path / "work", 1)
+    async with conversation(root, CLASH, settings=CHECKS) as talk:
+        report = await split(talk.app, plan_of(subtask("a0", "m00.py"), subtask("b0", "m00.py")))
+        (conflict,) = report.conflicts
+        await resumed(talk.app, report.session_id, limits=SplitLimits(tokens=300))
+        with pytest.raises(BudgetReached, match="the whole split"):
+            await settle_conflict(talk.app, report.session_id, conflict.id, "model")
+        assert len(talk.requests) == 2
+        assert read_split(talk.app, report.session_id).conflicts == (conflict,)
+        await resumed(talk.app, report.session_id, limits=SplitLimits(tokens=100_000))
+        report = await settle_conflict(talk.app, report.session_id, conflict.id, "model")
+        assert (report.conflicts, report.tokens) == ((), 360)
+        report = await resumed(talk.app, report.session_id)
+        if ENDS != "complete":
+            report = await resumed(talk.app, report.session_id, "accept")
+        assert report.status == "complete"
+    assert (root / "m00.py").read_text() == module(0).replace("ONE = 0", "ONE = 'both'")
+
+
+async def test_subtask_named_plan_gets_no_answer_of_the_planner(tmp_path: Path) -> None:
+    root = project(tmp_path / "work", 1)
+    planned = {"subtasks": [{"id": "plan", "instruction": "Do it.", "files": ["m00.py"]}]}
+    script = [
+        {"when": "The request: ", "text": json.dumps(planned)},
+        answer("Do it.", edited("m00.py", "END = 0", "END = 1")),
+    ]
+    async with conversation(root, script, settings=CHECKS) as talk:
+        session_id = await plan_task(talk.app, "Improve it.", SplitOptions())
+        report = await run_split(talk.app, session_id)
+        assert (report.status, report.subtasks[0].files) == (ENDS, ("m00.py",))
+        assert report.subtasks[0].tokens == 120

@@ -152,6 +152,7 @@ async def _run(app: "App", split: SplitSession, word: Approve | None, *, accept:
         lambda job, afford: _side(app, split.session, job, afford),
         lambda found: _runner(app, found),
         price,
+        secrets=app.model_pool.secrets(),
     )
     await conductor.run()
     session, state = split

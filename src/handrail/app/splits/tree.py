@@ -54,6 +54,8 @@ async def perform_in_tree(app: "App", job: Job, conductor: Conductor) -> JobResu
                     conductor.record_of_agent(job.key, one.event)
 
                 async with open_app(options) as agent:
+                    # The copy has no `.env` that git ignores, but files may have what is in it.
+                    agent.model_pool.secrets().learn_all(app.model_pool.secrets())
                     session_id = agent.new_session("", follow)
                     ended, words = await _turn(agent, session_id, task_words(job))
                 if ended.reason != "answered":

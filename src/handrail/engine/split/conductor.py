@@ -22,7 +22,7 @@ from handrail.engine.requests.model_requests import Cost, FitToBudget, SideCall
 from handrail.engine.split.graph import before, needs_of, ordered, with_dependents
 from handrail.engine.split.ledger import Ledger
 from handrail.engine.split.merging import merge_results
-from handrail.engine.split.subtask_work import read_exchange
+from handrail.engine.split.subtask_work import read_exchange, refuse_marks
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
     Answered,
@@ -48,6 +48,7 @@ from handrail.protocol.subtask import SplitCommand, SplitPlan, Subtask, SubtaskF
 from handrail.sessions.session import Session
 from handrail.sessions.split_state import SplitState, split_state, subtask_key
 from handrail.sessions.subagent_session import inner_event
+from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.workspace.files import Workspace, decode, encode
 
 COMMAND = Decoder(SplitCommand)
@@ -103,12 +104,15 @@ class Conductor:
         side: Callable[[Job, FitToBudget], Awaitable[SideCall]],
         runner: "Callable[[Conductor], AbstractAsyncContextManager[JobRunner]]",
         cost: Cost,
+        *,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         self.session, self.state = split
         self.plan = plan_of(self.state)
         self._wakeup = wakeup
         self._open_side = side
         self._runner = runner
+        self._secrets = secrets
         self._order = ordered(self.plan)
         self._rank = {name: number for number, name in enumerate(self._order)}
         self._needs = needs_of(self.plan)
@@ -247,6 +251,7 @@ class Conductor:
         asked, blobs = self._asked_elsewhere(result)
         if result.exchanges or result.worker:
             result = read_exchange(job, result)
+        result = refuse_marks(job, result, self._secrets)
         busy = result.retry_in is not None and self._waits(name, result.retry_in)
         if busy or (result.over_budget and self.ledger.reached):
             if asked:
