@@ -20,7 +20,7 @@ import pytest
 from handrail.__main__ import main
 from tests.cut_connection import Proxy
 from tests.forks import Forks, forks
-from tests.interfaces.cli.program import command, environment, run
+from tests.interfaces.cli.program import DEADLINE, command, environment, run
 from tests.postgres import Server
 from tests.project.source import ROOT
 from tests.system.worker_fleet import (
@@ -32,6 +32,7 @@ from tests.system.worker_fleet import (
     project,
     query,
     running,
+    serving,
     settings,
     split_words,
     worker,
@@ -43,7 +44,7 @@ AHEAD = (
     *("handrail.models.wire.openai", "handrail.storage.postgres.workers", "handrail.models.wire.sse"),
 )
 KILLS, FILES = 100, 60
-REAPED_WITHIN = 20.0
+REAPED_WITHIN = 10.0
 """Seconds, where a worker counts as dead after one; the machine may be busy with other tests."""
 
 
@@ -86,12 +87,16 @@ class Fleet:
         self._children[number].start(*self._words)
         self._due[number] = time.monotonic() + self._chance.uniform(0.1, 2.0)
 
+    def read(self, seconds: float) -> None:
+        """Take what the workers write, for so long."""
+        for each in self._children:
+            each.read(seconds / len(self._children))
+
     def kill_next(self) -> None:
         """Kill the one whose moment comes first, and begin another in its place."""
         number = min(range(len(self._due)), key=self._due.__getitem__)
         while (left := self._due[number] - time.monotonic()) > 0:
-            for each in self._children:
-                each.read(min(left, 0.02))
+            self.read(min(left, 0.06))
         self._children[number].kill()
         self.kills += 1
         self._begin(number)
@@ -102,10 +107,11 @@ def test_workers_killed_a_hundred_times_lose_nothing_and_count_nothing_twice(
     place: tuple[str, str], model: FakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, name = place
-    home = settings(model, tmp_path / "home")
+    home = settings(model, tmp_path / "home", run_on='"workers"')
     monkeypatch.setenv("HANDRAIL_HOME", str(home))
     monkeypatch.setenv("HANDRAIL_DATABASE", url)
     words = ("worker", "--workspace", name, "--parallel", "3")
+    roots = [project(tmp_path / side, FILES) for side in ("one", "two")]
     done, rounds, stuck = 0, 0, 0.0
     with ExitStack() as stack:
         children = [
@@ -114,30 +120,24 @@ def test_workers_killed_a_hundred_times_lose_nothing_and_count_nothing_twice(
             )
             for number in range(3)
         ]
+        servers = [stack.enter_context(serving(root, home=home, url=url, name=name)) for root in roots]
         fleet = Fleet(children, words)
         while fleet.kills < KILLS or rounds == 0:
             rounds += 1
-            roots = [project(tmp_path / f"round{rounds}" / side, FILES) for side in ("one", "two")]
-            with ExitStack() as both:
-                servers = [
-                    both.enter_context(
-                        running(
-                            *split_words(12),
-                            home=home,
-                            url=url,
-                            cwd=root,
-                            HANDRAIL_DATABASE_WORKSPACE=name,
-                        )
-                    )
-                    for root in roots
-                ]
-                while fleet.kills < KILLS and any(each.process.poll() is None for each in servers):
+            for root in roots:
+                project(root, FILES)
+            splits = {server: server.start_split(12) for server in servers}
+            deadline = time.monotonic() + 300
+            while any(server.split(split)["status"] == "running" for server, split in splits.items()):
+                assert time.monotonic() < deadline
+                if fleet.kills < KILLS:
                     fleet.kill_next()
-                    stuck = max(stuck, longest_without_worker(url))
-                for root, server in zip(roots, servers, strict=True):
-                    assert server.end(120) == 0, server.lines
-                    all_done_once(server.json, root)
-                    done += FILES
+                else:
+                    fleet.read(0.1)
+                stuck = max(stuck, longest_without_worker(url))
+            for server, split in splits.items():
+                all_done_once(server.split(split), server.root)
+                done += FILES
     assert fleet.kills >= KILLS
     assert stuck < REAPED_WITHIN
     assert not any((tmp_path / f"complaints{number}").read_text() for number in range(3))
@@ -148,12 +148,13 @@ def test_workers_killed_a_hundred_times_lose_nothing_and_count_nothing_twice(
 
 
 def longest_without_worker(url: str) -> float:
-    """For how long the worker of a job that counts as running has been silent, at most."""
+    """For how long nobody was heard of who has a job that counts as running, at most."""
     found = query(
         url,
         """
-        SELECT coalesce(max(extract(epoch FROM clock_timestamp() - worker.beat)), 0)::float
-        FROM dbos.workflow_status AS job JOIN handrail.workers AS worker ON worker.id = job.executor_id
+        SELECT coalesce(max(extract(epoch FROM clock_timestamp()
+            - coalesce(worker.beat, to_timestamp(job.started_at_epoch_ms / 1000.0)))), 0)::float
+        FROM dbos.workflow_status AS job LEFT JOIN handrail.workers AS worker ON worker.id = job.executor_id
         WHERE job.status = 'PENDING'""",
     )
     longest: float = found[0][0]
@@ -184,6 +185,28 @@ def test_split_that_is_killed_fetches_what_was_done_meanwhile(
         with running(*words, home=home, url=url, cwd=root, HANDRAIL_DATABASE_WORKSPACE=name) as resumed:
             assert resumed.end() == 0, resumed.lines
         all_done_once(resumed.json, root)
+    assert sum(model.asked.values()) == len(model.asked) == 12
+
+
+def test_split_of_a_server_that_was_killed_goes_on_when_the_next_one_is_told_to(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home", run_on='"workers"')
+    root = project(tmp_path / "work", 12)
+    with worker("--workspace", name, home=home, url=url) as works:
+        with serving(root, home=home, url=url, name=name) as server:
+            split = server.start_split(4)
+            works.until("done")
+            server.running.process.kill()
+        with serving(root, home=home, url=url, name=name) as server:
+            left = server.split(split)
+            assert (left["status"], left["held"]) == ("running", False)
+            server.tell(split, "resume")
+            deadline = time.monotonic() + DEADLINE
+            while (report := server.split(split))["status"] == "running":
+                assert time.monotonic() < deadline
+        all_done_once(report, root)
     assert sum(model.asked.values()) == len(model.asked) == 12
 
 
@@ -314,6 +337,26 @@ def test_jobs_wait_for_a_worker_of_their_version_and_say_so(
                 all_done_once(split.json, tmp_path / "work")
                 assert own.until("done")
             assert not any("began" in line for line in other.lines)
+
+
+@pytest.mark.promise("WORKER-11")
+def test_worker_leaves_jobs_of_other_workspaces_alone(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home")
+    elsewhere = url, f"{name}-other"
+    with (
+        worker("--workspace", elsewhere[1], home=home, url=url) as other,
+        split_of(tmp_path / "work", 2, home, place) as split,
+    ):
+        split.until(f"No worker takes jobs of the workspace {name}")
+        with split_of(tmp_path / "other", 2, home, elsewhere) as others:
+            assert others.end() == 0, others.lines
+        with worker("--workspace", name, home=home, url=url):
+            assert split.end() == 0, split.lines
+        all_done_once(split.json, tmp_path / "work")
+        assert sum("began" in line for line in other.lines) == 2
 
 
 def query_log_id(root: Path, home: Path, place: tuple[str, str]) -> str:
