@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
+import pytest
 
-from tests.interfaces.cli.program import DEADLINE, command, environment
+from tests.interfaces.cli.program import DEADLINE, command, environment, run
 from tests.models.fake_server import FakeServer, Recorded, Reply, Said, body_for
 
 TOKENS, USD = 120, 100e-6 + 20 * 2e-6
@@ -221,7 +222,7 @@ class Serving(NamedTuple):
     def split(self, split_id: str) -> Any:
         """Its report as of now."""
         shown = self.client.get(f"/splits/{split_id}").json()
-        assert not shown["problem"]
+        assert not shown["problem"], shown["problem"]
         return shown["split"]
 
 
@@ -238,3 +239,40 @@ def query(url: str, statement: str, values: Mapping[str, Any] | None = None) -> 
     with psycopg.connect(url, autocommit=True) as database:
         cursor = database.execute(statement.encode(), values)
         return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def split_of(
+    root: Path, files: int, home: Path, place: tuple[str, str], *words: str, **changes: str
+) -> Iterator[Running]:
+    """A split on workers, of a new project with so many files."""
+    if not root.exists():
+        project(root, files)
+    url, name = place
+    changes["HANDRAIL_DATABASE_WORKSPACE"] = name
+    with running(*split_words(8, *words), home=home, url=url, cwd=root, **changes) as found:
+        yield found
+
+
+def all_done_once(report: dict[str, Any], root: Path) -> None:
+    """The split is applied, and each of its files was asked for and paid once."""
+    count = len(list(root.glob("*.py")))
+    assert report["status"] == "complete"
+    assert (report["counts"]["done"], len(report["files"])) == (count, count)
+    assert report["tokens"] == count * TOKENS
+    assert report["usd"] == pytest.approx(count * USD)
+    assert len(changed(root)) == count
+    assert all(row["worker"] for row in report["subtasks"])
+
+
+def last_split(root: Path, home: Path, place: tuple[str, str]) -> str:
+    """The split that was begun last."""
+    listed = run(
+        *("splits", "list", "--json"),
+        cwd=root,
+        HANDRAIL_HOME=str(home),
+        HANDRAIL_DATABASE=place[0],
+        HANDRAIL_DATABASE_WORKSPACE=place[1],
+    )
+    found: str = json.loads(listed.stdout)[0]["session_id"]
+    return found

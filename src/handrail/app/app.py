@@ -79,7 +79,7 @@ class Options(NamedTuple):
     """False: headless, so that nobody can be asked."""
     trust: bool = False
     """Trust the workspace's own settings this once."""
-    database: str = ""  # a URL, in place of that of the settings
+    database: str | None = None  # a URL, in place of that of the settings; empty: the file
     max_usd: float | None = None
     max_steps: int | None = None
     afford: FitToBudget = without_budget  # of every request
@@ -87,7 +87,7 @@ class Options(NamedTuple):
     def flags(self) -> dict[str, Any]:
         values = {
             "mode": self.mode,
-            "database.url": self.database or None,
+            "database.url": self.database,
             "commands.allow": list(self.allow) or None,
             "limits.usd": self.max_usd,
             "limits.steps": self.max_steps,

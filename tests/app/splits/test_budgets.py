@@ -29,6 +29,7 @@ from tests.app.splits.splitting import (
     subtask,
 )
 from tests.engine.conversation import call, conversation, script_file
+from tests.postgres import Server
 
 pytestmark = [pytest.mark.anyio]
 REQUEST = {"input_tokens": 29_900, "output_tokens": 100}
@@ -112,6 +113,15 @@ async def test_cost_of_an_agent_that_fails_or_is_cancelled_counts(tmp_path: Path
         assert {each.key for each in kinds(found, SideAsked)} == {"a0/0/1"}
         asked = {each.request_id for each in kinds(found, SideAsked)}
         assert asked == {each.request_id for each in kinds(found, SideAnswered)}
+
+
+async def test_agent_keeps_its_session_and_cost_out_of_a_shared_log(tmp_path: Path, postgres: Server) -> None:
+    root, shared = project(tmp_path / "work", 1), postgres.workspace()
+    settings = f'{CHECKS}[database]\nurl = "{shared.url}"\nworkspace = "{shared.workspace}"\n'
+    async with conversation(root, None, model=agents(tmp_path, 0), settings=settings) as talk:
+        report = await split(talk.app, plan_of(subtask("a0", writes=("new0.py",), needs="tree")))
+        assert (report.status, report.tokens) == (ENDS, 60_000)
+        assert {each.id for each in talk.app.sessions()} == {talk.id, report.session_id}
 
 
 CLASH = [answer(f"Do {side}0.", edited("m00.py", "ONE = 0", f"ONE = '{side}'")) for side in "ab"] + [

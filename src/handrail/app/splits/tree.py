@@ -47,7 +47,13 @@ async def perform_in_tree(app: "App", job: Job, conductor: Conductor) -> JobResu
                 mode = app.settings.mode if app.settings.mode in WORKING_MODES else "edit"
                 allow = app.options.allow
                 options = Options(
-                    copy.root, model=reference, mode=mode, allow=allow, answerable=False, afford=afford
+                    copy.root,
+                    model=reference,
+                    mode=mode,
+                    allow=allow,
+                    answerable=False,
+                    database="",  # in a shared log its cost would count twice
+                    afford=afford,
                 )
 
                 def follow(one: Recorded) -> None:
