@@ -1,25 +1,19 @@
-"""Workers and what can happen to them: kills, a cut network, full disks, wrong clocks, other versions."""
+"""Workers and what can happen to them: a cut network, full disks, wrong clocks, other versions."""
 
 import base64
 import json
 import os
 import pickle
-import random
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from handrail.__main__ import main
 from tests.cut_connection import Proxy
-from tests.forks import Forks, forks
 from tests.interfaces.cli.program import command, environment, run
 from tests.postgres import Server
 from tests.project.source import ROOT
@@ -27,165 +21,15 @@ from tests.system.worker_fleet import (
     TOKENS,
     USD,
     FakeModel,
-    Running,
+    all_done_once,
     changed,
+    last_split,
     project,
     query,
-    running,
     settings,
-    split_words,
+    split_of,
     worker,
 )
-
-AHEAD = (
-    *("anyio._backends._asyncio", "psycopg", "dbos", "sqlalchemy.dialects.postgresql.psycopg"),
-    *("handrail.app.splits.worker", "handrail.interfaces.cli.commands.servers.worker"),
-    *("handrail.models.wire.openai", "handrail.storage.postgres.workers", "handrail.models.wire.sse"),
-)
-KILLS, FILES = 100, 60
-REAPED_WITHIN = 20.0
-"""Seconds, where a worker counts as dead after one; the machine may be busy with other tests."""
-
-
-@pytest.fixture
-def place(postgres: Server) -> tuple[str, str]:
-    """URL and name of a workspace of which there is nothing yet."""
-    found = postgres.workspace()
-    return found.url, found.workspace
-
-
-@pytest.fixture
-def model() -> Iterator[FakeModel]:
-    found = FakeModel(pause=0.1)
-    with found.server:
-        yield found
-
-
-def forked(words: list[str]) -> None:
-    """`handrail`, called so."""
-    sys.argv = ["handrail", *words]
-    main()
-
-
-# Kills
-
-
-class Fleet:
-    """Three workers that are killed at random moments and begun again, until they are let live."""
-
-    def __init__(self, children: list[Forks], words: tuple[str, ...]) -> None:
-        self._children = children
-        self._words = words
-        self._chance = random.Random()
-        self._due = [0.0] * len(children)
-        self.kills = 0
-        for number in range(len(children)):
-            self._begin(number)
-
-    def _begin(self, number: int) -> None:
-        self._children[number].start(*self._words)
-        self._due[number] = time.monotonic() + self._chance.uniform(0.1, 2.0)
-
-    def kill_next(self) -> None:
-        """Kill the one whose moment comes first, and begin another in its place."""
-        number = min(range(len(self._due)), key=self._due.__getitem__)
-        while (left := self._due[number] - time.monotonic()) > 0:
-            for each in self._children:
-                each.read(min(left, 0.02))
-        self._children[number].kill()
-        self.kills += 1
-        self._begin(number)
-
-
-@pytest.mark.promise("WORKER-2")
-def test_workers_killed_a_hundred_times_lose_nothing_and_count_nothing_twice(
-    place: tuple[str, str], model: FakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url, name = place
-    home = settings(model, tmp_path / "home")
-    monkeypatch.setenv("HANDRAIL_HOME", str(home))
-    monkeypatch.setenv("HANDRAIL_DATABASE", url)
-    words = ("worker", "--workspace", name, "--parallel", "3")
-    done, rounds, stuck = 0, 0, 0.0
-    with ExitStack() as stack:
-        children = [
-            stack.enter_context(
-                forks(__name__, *AHEAD, folder=tmp_path, complaints=tmp_path / f"complaints{number}")
-            )
-            for number in range(3)
-        ]
-        fleet = Fleet(children, words)
-        while fleet.kills < KILLS or rounds == 0:
-            rounds += 1
-            roots = [project(tmp_path / f"round{rounds}" / side, FILES) for side in ("one", "two")]
-            with ExitStack() as both:
-                servers = [
-                    both.enter_context(
-                        running(
-                            *split_words(12),
-                            home=home,
-                            url=url,
-                            cwd=root,
-                            HANDRAIL_DATABASE_WORKSPACE=name,
-                        )
-                    )
-                    for root in roots
-                ]
-                while fleet.kills < KILLS and any(each.process.poll() is None for each in servers):
-                    fleet.kill_next()
-                    stuck = max(stuck, longest_without_worker(url))
-                for root, server in zip(roots, servers, strict=True):
-                    assert server.end(120) == 0, server.lines
-                    all_done_once(server.json, root)
-                    done += FILES
-    assert fleet.kills >= KILLS
-    assert stuck < REAPED_WITHIN
-    assert not any((tmp_path / f"complaints{number}").read_text() for number in range(3))
-    assert len(model.asked) == done
-    again = sum(model.asked.values()) - done
-    assert again <= fleet.kills * 3, "a request is repeated only if its worker was killed"
-    assert query(url, "SELECT count(*) FROM dbos.workflow_status") == [(0,)]
-
-
-def longest_without_worker(url: str) -> float:
-    """For how long the worker of a job that counts as running has been silent, at most."""
-    found = query(
-        url,
-        """
-        SELECT coalesce(max(extract(epoch FROM clock_timestamp() - worker.beat)), 0)::float
-        FROM dbos.workflow_status AS job JOIN handrail.workers AS worker ON worker.id = job.executor_id
-        WHERE job.status = 'PENDING'""",
-    )
-    longest: float = found[0][0]
-    return longest
-
-
-def all_done_once(report: dict[str, Any], root: Path) -> None:
-    """The split is applied, and each of its files was asked for and paid once."""
-    count = len(list(root.glob("*.py")))
-    assert report["status"] == "complete"
-    assert (report["counts"]["done"], len(report["files"])) == (count, count)
-    assert report["tokens"] == count * TOKENS
-    assert report["usd"] == pytest.approx(count * USD)
-    assert len(changed(root)) == count
-    assert all(row["worker"] for row in report["subtasks"])
-
-
-def test_split_that_is_killed_fetches_what_was_done_meanwhile(
-    place: tuple[str, str], model: FakeModel, tmp_path: Path
-) -> None:
-    url, name = place
-    home, root = settings(model, tmp_path / "home"), tmp_path / "work"
-    with worker("--workspace", name, home=home, url=url) as works:
-        with split_of(root, 12, home, place) as split:
-            works.until("done")
-            split.process.kill()
-        words = ("splits", "resume", query_log_id(root, home, place), "--json")
-        with running(*words, home=home, url=url, cwd=root, HANDRAIL_DATABASE_WORKSPACE=name) as resumed:
-            assert resumed.end() == 0, resumed.lines
-        all_done_once(resumed.json, root)
-    assert sum(model.asked.values()) == len(model.asked) == 12
-
 
 # The network
 
@@ -244,19 +88,6 @@ def test_split_waits_for_its_database_and_goes_on_when_it_is_back(tmp_path: Path
         server.remove()
 
 
-@contextmanager
-def split_of(
-    root: Path, files: int, home: Path, place: tuple[str, str], *words: str, **changes: str
-) -> Iterator[Running]:
-    """A split on workers, of a new project with so many files."""
-    if not root.exists():
-        project(root, files)
-    url, name = place
-    changes["HANDRAIL_DATABASE_WORKSPACE"] = name
-    with running(*split_words(8, *words), home=home, url=url, cwd=root, **changes) as found:
-        yield found
-
-
 # Clocks and versions
 
 
@@ -300,7 +131,7 @@ def test_jobs_wait_for_a_worker_of_their_version_and_say_so(
         split.until(f"No worker takes jobs of the workspace {name}")
         with worker("--workspace", name, home=home, url=url, **newer) as other:
             split.until("have other versions (99.0")
-            split_id = query_log_id(tmp_path / "work", home, place)
+            split_id = last_split(tmp_path / "work", home, place)
             shown = run(
                 *("splits", "show", split_id, "--json"),
                 cwd=tmp_path / "work",
@@ -316,17 +147,24 @@ def test_jobs_wait_for_a_worker_of_their_version_and_say_so(
             assert not any("began" in line for line in other.lines)
 
 
-def query_log_id(root: Path, home: Path, place: tuple[str, str]) -> str:
-    """The split that was begun last."""
-    listed = run(
-        *("splits", "list", "--json"),
-        cwd=root,
-        HANDRAIL_HOME=str(home),
-        HANDRAIL_DATABASE=place[0],
-        HANDRAIL_DATABASE_WORKSPACE=place[1],
-    )
-    found: str = json.loads(listed.stdout)[0]["session_id"]
-    return found
+@pytest.mark.promise("WORKER-11")
+def test_worker_leaves_jobs_of_other_workspaces_alone(
+    place: tuple[str, str], model: FakeModel, tmp_path: Path
+) -> None:
+    url, name = place
+    home = settings(model, tmp_path / "home")
+    elsewhere = url, f"{name}-other"
+    with (
+        worker("--workspace", elsewhere[1], home=home, url=url) as other,
+        split_of(tmp_path / "work", 2, home, place) as split,
+    ):
+        split.until(f"No worker takes jobs of the workspace {name}")
+        with split_of(tmp_path / "other", 2, home, elsewhere) as others:
+            assert others.end() == 0, others.lines
+        with worker("--workspace", name, home=home, url=url):
+            assert split.end() == 0, split.lines
+        all_done_once(split.json, tmp_path / "work")
+        assert sum("began" in line for line in other.lines) == 2
 
 
 # Workers that cannot work

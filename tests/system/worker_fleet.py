@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.interfaces.cli.program import DEADLINE, command, environment
+import httpx2
+import pytest
+
+from tests.interfaces.cli.program import DEADLINE, command, environment, run
 from tests.models.fake_server import FakeServer, Recorded, Reply, Said, body_for
 
 TOKENS, USD = 120, 100e-6 + 20 * 2e-6
 """Of one answer of the fake model."""
+TOKEN = "token-of-the-tests-0123456789"
 SHOWN = re.compile(r"### (m\d+\.py) ")
 
 
@@ -89,7 +93,7 @@ run = "true"
 
 
 def project(root: Path, count: int) -> Path:
-    root.mkdir(parents=True)
+    root.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         (root / f"m{number:02}.py").write_text(f"ONE = {number}\n\nTEXT = 'same'\n")
     return root
@@ -184,6 +188,44 @@ class Running:
         return json.loads(text[text.index("\n{") if not text.startswith("{") else 0 :])
 
 
+@contextmanager
+def serving(root: Path, *, home: Path, url: str, name: str) -> Iterator["Serving"]:
+    """`handrail serve` for a folder, which is the workspace of this name in the database."""
+    words = ("serve", "--port", "0", "--token", TOKEN)
+    with running(*words, home=home, url=url, cwd=root, HANDRAIL_DATABASE_WORKSPACE=name) as process:
+        address = process.until("Handrail is at ").split()[-1].partition("?")[0]
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        with httpx2.Client(base_url=f"{address}api", headers=headers, timeout=DEADLINE) as client:
+            yield Serving(process, client, root)
+
+
+class Serving(NamedTuple):
+    """A server, as a page sees it."""
+
+    running: Running
+    client: httpx2.Client
+    root: Path
+
+    def start_split(self, parallel: int) -> str:
+        """The id of a split over all files, which runs."""
+        body = {"task": "Change TEXT", "files": ["*.py"], "granularity": "fine"}
+        made = self.client.post("/splits", json=body | {"limits": {"parallel": parallel}})
+        assert made.status_code == 201, made.text
+        split_id: str = made.json()["split"]["session_id"]
+        self.tell(split_id, "start")
+        return split_id
+
+    def tell(self, split_id: str, action: str) -> None:
+        told = self.client.post(f"/splits/{split_id}/commands", json={"action": action})
+        assert told.status_code == 202, told.text
+
+    def split(self, split_id: str) -> Any:
+        """Its report as of now."""
+        shown = self.client.get(f"/splits/{split_id}").json()
+        assert not shown["problem"], shown["problem"]
+        return shown["split"]
+
+
 SPLIT = ("split", "Change TEXT", "--files", "*.py", "--granularity", "fine", "--start", "--workers", "--json")
 
 
@@ -197,3 +239,40 @@ def query(url: str, statement: str, values: Mapping[str, Any] | None = None) -> 
     with psycopg.connect(url, autocommit=True) as database:
         cursor = database.execute(statement.encode(), values)
         return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def split_of(
+    root: Path, files: int, home: Path, place: tuple[str, str], *words: str, **changes: str
+) -> Iterator[Running]:
+    """A split on workers, of a new project with so many files."""
+    if not root.exists():
+        project(root, files)
+    url, name = place
+    changes["HANDRAIL_DATABASE_WORKSPACE"] = name
+    with running(*split_words(8, *words), home=home, url=url, cwd=root, **changes) as found:
+        yield found
+
+
+def all_done_once(report: dict[str, Any], root: Path) -> None:
+    """The split is applied, and each of its files was asked for and paid once."""
+    count = len(list(root.glob("*.py")))
+    assert report["status"] == "complete"
+    assert (report["counts"]["done"], len(report["files"])) == (count, count)
+    assert report["tokens"] == count * TOKENS
+    assert report["usd"] == pytest.approx(count * USD)
+    assert len(changed(root)) == count
+    assert all(row["worker"] for row in report["subtasks"])
+
+
+def last_split(root: Path, home: Path, place: tuple[str, str]) -> str:
+    """The split that was begun last."""
+    listed = run(
+        *("splits", "list", "--json"),
+        cwd=root,
+        HANDRAIL_HOME=str(home),
+        HANDRAIL_DATABASE=place[0],
+        HANDRAIL_DATABASE_WORKSPACE=place[1],
+    )
+    found: str = json.loads(listed.stdout)[0]["session_id"]
+    return found

@@ -35,6 +35,7 @@ from handrail.engine.host.turn_factory import TurnFactory
 from handrail.engine.host.wakeup import Wakeup, notify_on_commits
 from handrail.engine.pipeline import Catalogue
 from handrail.engine.requests.model_pool import ModelPool
+from handrail.engine.requests.model_requests import FitToBudget, without_budget
 from handrail.engine.router.router import check_route
 from handrail.models.model_choice import ModelChoice
 from handrail.pipelines.load import BUILT_IN_PIPELINES, with_settings
@@ -78,14 +79,15 @@ class Options(NamedTuple):
     """False: headless, so that nobody can be asked."""
     trust: bool = False
     """Trust the workspace's own settings this once."""
-    database: str = ""  # a URL, in place of that of the settings
+    database: str | None = None  # a URL, in place of that of the settings; empty: the file
     max_usd: float | None = None
     max_steps: int | None = None
+    afford: FitToBudget = without_budget  # of every request
 
     def flags(self) -> dict[str, Any]:
         values = {
             "mode": self.mode,
-            "database.url": self.database or None,
+            "database.url": self.database,
             "commands.allow": list(self.allow) or None,
             "limits.usd": self.max_usd,
             "limits.steps": self.max_steps,
@@ -134,9 +136,8 @@ async def diagnose(options: Options, environ: Mapping[str, str] = os.environ) ->
     """What is right and wrong with the setup, also where it is too broken to open the application."""
     from handrail.engine.admin.doctor import diagnose
 
-    flags = options.flags()
-    async for each in diagnose(options.workspace, model=options.model, flags=flags, environ=environ):
-        yield each
+    async for one in diagnose(options.workspace, model=options.model, flags=options.flags(), environ=environ):
+        yield one
 
 
 class App:
@@ -169,7 +170,6 @@ class App:
         self.sources = build_sources(self, self._sandbox, tasks, environ)
         self.agents = build_agents(self)
         self._intents = IntentFile(workspace, required=loaded.settings.intents.required)
-        settings = loaded.settings
         self._toolbox = build_toolbox(self, self._sandbox, self._intents, environ)
         self.turn_factory = TurnFactory(
             self.model_pool,
@@ -180,14 +180,14 @@ class App:
             repository_map=RepositoryMap(workspace, log.folder, self.settings.context.map_tokens),
             answerable=options.answerable,
             keep_entry=partial(add_in_file, places.settings, ("commands", "allow")),
-            catalogue=with_settings(catalogue, settings)._replace(folders=self.agents.pipeline),
+            catalogue=with_settings(catalogue, self.settings)._replace(folders=self.agents.pipeline),
             intents=self._intents,
             checks=lambda: self.checks,
             tasks=lambda: self.tasks,
             hooks=loaded.hooks,
+            afford=options.afford,
         )
-        self._hooks = loaded.hooks
-        self._environ = environ
+        self._hooks, self._environ = loaded.hooks, environ
         self.notices = [
             *log.notices,
             *own_files_notice(workspace),
@@ -241,19 +241,16 @@ class App:
                 lines.append(f"The log was repaired on {when}: {report}")
             raise UsageProblem("\n".join(lines)) from problem
 
-    def new_session(self, session_id: str = "") -> str:
-        """The id of a fresh session, held by this process; it gets `session_id`, if that is given."""
+    def new_session(self, session_id: str = "", *followers: Callable[[Recorded], None]) -> str:
+        """The id of a fresh session, or `session_id`, held by this process; `followers` get each event."""
         route = self.options.route
         check_route(route, self.turn_factory.catalogue)  # a wrong route must not leave a session
         session = Session(self.log, session_id or new_id("s"))
+        session.followers.extend(followers)
+        root, mode = str(self.workspace.root), self.settings.mode
         session.try_hold()
         session.append(
-            SessionStarted(
-                session_id=session.id,
-                workspace=str(self.workspace.root),
-                version=__version__,
-                mode=self.settings.mode,
-            ),
+            SessionStarted(session_id=session.id, workspace=root, version=__version__, mode=mode),
             *([RouteSet(route=route)] if route else []),
         )
         self._serve(session)
@@ -305,8 +302,7 @@ class App:
                 self.detach(session.id)
 
     def is_holder(self, session_id: str) -> bool:
-        attachment = self._host.get(session_id)
-        return bool(attachment and attachment.session.held)
+        return bool((hosted := self._host.get(session_id)) and hosted.session.held)
 
     def state(self, session_id: str) -> SessionState:
         attachment = self._host.get(session_id)
@@ -399,7 +395,8 @@ class App:
         """Changes that a person hands in: preview and apply them."""
         from handrail.engine.admin.proposals import Proposals
 
-        return Proposals(self.log, self.workspace, self._intents, self.options.intent, self._hooks)
+        hooks, secrets = self._hooks, self.model_pool.secrets
+        return Proposals(self.log, self.workspace, self._intents, self.options.intent, hooks, secrets)
 
     @property
     def history(self) -> "ChangeHistory":

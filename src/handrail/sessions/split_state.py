@@ -38,6 +38,11 @@ def subtask_key(subtask_id: str, round_: int, attempt: int) -> str:
     return f"{subtask_id}/{round_}/{attempt}"
 
 
+def request_key(what: str, number: int = 1) -> str:
+    """The key of a request that is for no subtask: no subtask's id has a colon."""
+    return f":{what}/0/{number}"
+
+
 class SubtaskState(Struct):
     status: SubtaskStatus = "waiting"
     attempt: int = 0

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec import field
 
+from handrail.protocol.errors import PathProblem
 from handrail.protocol.values import Value
 
 SECRET_VARIABLE = re.compile(
@@ -104,6 +105,10 @@ class Secrets(Value):
         if len(value) >= MIN_LENGTH and secret not in self._all:
             self.learned.append(secret)
 
+    def learn_all(self, others: "Secrets") -> None:
+        for secret in others._all:
+            self.learn(*secret)
+
     @property
     def _all(self) -> Sequence[Secret]:
         if not self.learned:
@@ -128,8 +133,13 @@ class Secrets(Value):
         found = (end for end in ends if any(secret.value.startswith(end) for secret in self._all))
         return len(next(found, ""))
 
-    def marks_in(self, text: str) -> list[str]:
-        return [secret.mark for secret in self._all if secret.mark in text]
+    def refuse_new_marks(self, path: str, old: str, new: str) -> None:
+        """Raise PathProblem if the new text of a file has more marks than the old one."""
+        for mark in [secret.mark for secret in self._all]:
+            if new.count(mark) > old.count(mark):
+                told = f"{mark} stands for a secret that you cannot see, so it cannot be written to {path}."
+                hint = "Change other lines, or ask the user to do it."
+                raise PathProblem(f"{told} {hint}", "protected_path", path)
 
 
 NO_SECRETS = Secrets()

@@ -12,7 +12,10 @@ from handrail.app.splits.run import run_split
 from handrail.protocol.events import Event
 from handrail.protocol.subtask import SplitCommand, SplitLimits, SplitPlan, Strategy, Subtask
 from handrail.sessions.session import Session
+from tests.pipelines.build.builds import COPIES
 from tests.verification.projects import write
+
+ENDS = "complete" if COPIES else "unverified"
 
 CHECKS = """\
 [checks]

@@ -27,6 +27,7 @@ from handrail.protocol.events import ChangeApplied, SideAnswered, SideAsked, Sub
 from handrail.protocol.subtask import Settlement, SplitCommand, SplitLimits
 from tests.app.splits.splitting import (
     CHECKS,
+    ENDS,
     answer,
     contents,
     edited,
@@ -50,7 +51,6 @@ SIXTY = [
     answer(f"### m{number:02}.py", edited(f"m{number:02}.py", "TEXT = 'same'", f"TEXT = 'new {number}'"))
     for number in range(60)
 ]
-ENDS = "complete" if COPIES else "unverified"
 
 
 @pytest.mark.promise("SPLIT-1")
@@ -423,13 +423,22 @@ async def test_cancelled_split_applies_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.promise("SPLIT-9")
 async def test_busy_provider_slows_all_subtasks_down_and_fails_none(tmp_path: Path) -> None:
-    root = project(tmp_path / "work", 6)
-    busy = {"kind": "retry_later", "message": "slow down", "delay": 0.01, "times": 2}
-    script = [each | {"error": busy} for each in SIXTY[:6]]
+    root = project(tmp_path / "work", 8)
+    busy = [{"kind": "retry_later", "message": f"slow down {n}", "delay": 0.01, "times": 1} for n in range(4)]
+    script = [each | {"error": error} for each, error in zip(SIXTY, busy, strict=False)] + SIXTY[4:8]
     async with conversation(root, script, settings=CHECKS) as talk:
-        report = await split(talk.app, plan_of(*(subtask(f"a{n}", f"m{n:02}.py") for n in range(6))))
-        assert (report.status, report.counts["done"]) == (ENDS, 6)
+        plan = plan_of(*(subtask(f"a{n}", f"m{n:02}.py") for n in range(8)), parallel=4)
+        report = await split(talk.app, plan)
+        assert (report.status, report.counts["done"]) == (ENDS, 8)
         assert {row.attempt for row in report.subtasks} == {1}
+        found = kinds(events_of(talk.app, report.session_id), SideAsked, SideAnswered)
+    assert [isinstance(each, SideAsked) for each in found[:8]] == [True] * 4 + [False] * 4
+    assert all("slow down" in each.problem for each in found[4:8])
+    at_once, done = 0, 0
+    for each in found[8:]:
+        asks = isinstance(each, SideAsked)
+        at_once, done = at_once + (1 if asks else -1), done + (not asks)
+        assert at_once <= 1 + done, "each success adds one again"
 
 
 @pytest.mark.promise("SPLIT-10")
@@ -562,3 +571,14 @@ async def test_split_can_be_cancelled_while_its_result_is_checked(tmp_path: Path
                 await tell_split(talk.app, session_id, SplitCommand("cancel"))
         assert read_split(talk.app, session_id).status == ("cancelled" if COPIES else "unverified")
     assert contents(root) == before
+
+
+async def test_files_are_planned_one_by_one_after_an_answer_of_a_subtask_was_cut_off(tmp_path: Path) -> None:
+    root = project(tmp_path / "work", 2)
+    async with conversation(root, [SIXTY[0] | {"finish": "length"}], settings=CHECKS) as talk:
+        options = SplitOptions(("*.py",))
+        before = await plan_task(talk.app, "Change TEXT.", options)
+        assert known_plan(talk.app, before).granularity == "coarse"
+        await split(talk.app, plan_of(subtask("a0", "m00.py"), tries=1))
+        after = await plan_task(talk.app, "Change TEXT.", options)
+        assert known_plan(talk.app, after).granularity == "fine"

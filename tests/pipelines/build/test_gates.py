@@ -9,6 +9,7 @@ import pytest
 from handrail.protocol.commands import SelectIntent, SendMessage
 from handrail.protocol.events import GateFailed, RequestStarted, StageStarted, TurnFinished
 from tests.engine.conversation import conversation, script_file
+from tests.engine.conversation import words as words_of
 from tests.pipelines.build.builds import (
     APPROVED,
     COPIES,
@@ -72,6 +73,19 @@ async def test_file_that_does_not_parse_never_reaches_the_checks(tmp_path: Path)
     for path, (_, words) in PROBLEMS.items():
         assert (f"{path}:" in done.detail and words in done.detail) == COPIES, (path, done.detail)
         assert not (tmp_path / path).exists()
+
+
+@pytest.mark.promise("TOOL-14")
+async def test_mark_in_place_of_a_secret_is_refused_before_the_checks(tmp_path: Path) -> None:
+    key = "PASSWORD = 'hunter2-hunter2-hunter2'\n"
+    files = {".env": "SERVICE_PASSWORD=hunter2-hunter2-hunter2\n", "calc.py": WRONG + key}
+    mark = "[secret SERVICE_PASSWORD in .env]"
+    changes = [whole("calc.py", RIGHT + key.replace("hunter2-hunter2-hunter2", mark))]
+    done = await build(tmp_path, script(changes), files=files, settings=CHECK)
+    assert done.state == ("escalated" if COPIES else "failed"), done.detail
+    assert done.text("calc.py") == WRONG + key
+    asked = [words_of(request) for request in done.requests]
+    assert any(f"Your last answer was not used: {mark} stands for" in each for each in asked) == COPIES
 
 
 @pytest.mark.promise("BUILD-14")

@@ -12,7 +12,7 @@ from handrail.app.builds.checklists import checklist_path, read_items, task_of
 from handrail.config.open_file import open_file
 from handrail.context.strategy import strategy_for
 from handrail.engine.host.turn_factory import price
-from handrail.engine.requests.model_requests import SideCall
+from handrail.engine.requests.model_requests import SIDE_CALL_CUT, SideCall
 from handrail.engine.split.conductor import SplitSession, open_split, plan_of
 from handrail.engine.split.graph import check_plan
 from handrail.engine.split.planner import ask_for_plan, for_items, granularity_for, map_over
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 3.5
 HOLD_TRIES, HOLD_SECONDS = 10, 0.02
 MAX_TITLE, ANSWERS_LOOKED_AT = 70, 200
+CUT_AT_LENGTH = ('"end":"length"', f'"problem":"{SIDE_CALL_CUT["length"]}"')
 PATHS = re.compile(r"@?([\w./-]+\.\w{1,8})")
 
 
@@ -244,9 +245,9 @@ def _is_text(app: "App", path: str) -> bool:
 
 
 def _was_cut(app: "App") -> bool:
-    """Whether one of the last answers in this workspace was cut off at its length limit."""
-    answers = [data for _, data in app.log.of_types(("answered",))]
-    return any('"end":"length"' in data for data in answers[-ANSWERS_LOOKED_AT:])
+    """Whether one of the last answers here, also of subtasks, was cut off at its length limit."""
+    answers = [data for _, data in app.log.of_types(("answered", "side_answered"))]
+    return any(each in data for data in answers[-ANSWERS_LOOKED_AT:] for each in CUT_AT_LENGTH)
 
 
 def queue_place(app: "App") -> tuple[str, str]:

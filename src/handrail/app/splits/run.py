@@ -152,6 +152,7 @@ async def _run(app: "App", split: SplitSession, word: Approve | None, *, accept:
         lambda job, afford: _side(app, split.session, job, afford),
         lambda found: _runner(app, found),
         price,
+        secrets=app.model_pool.secrets(),
     )
     await conductor.run()
     session, state = split
@@ -223,6 +224,6 @@ def _perform(app: "App", conductor: Conductor, requests: RequestLimits) -> Perfo
             return await by_model.perform(job)
         from handrail.app.splits.tree import perform_in_tree
 
-        return await perform_in_tree(app, job, conductor.usd_left(job))
+        return await perform_in_tree(app, job, conductor)
 
     return perform

@@ -7,6 +7,8 @@ from handrail.app.splits.report import SplitReport
 from handrail.app.splits.run import tell_split
 from handrail.engine.host.turn_factory import price
 from handrail.engine.requests.model_requests import SideCall
+from handrail.engine.split.conductor import take_over_split
+from handrail.engine.split.ledger import Ledger
 from handrail.engine.split.subtask_work import join_sides
 from handrail.protocol.errors import UsageProblem
 from handrail.protocol.subtask import Settlement, SplitCommand, SplitConflict
@@ -27,8 +29,11 @@ async def settle_conflict(
         if not await try_hold(split.session):
             raise UsageProblem("Another Handrail works on this split. Wait for it.")
         try:
+            take_over_split(split, app.workspace)
             model = (await app.model_pool.models(split.session))[0]
-            text = await join_sides(SideCall(split.session, model, "main", price), found)
+            afford = Ledger(split.state, price).afford()
+            side = SideCall(split.session, model, "main", price, afford)
+            text = await join_sides(side, found, app.model_pool.secrets())
         finally:
             split.session.release()
     elif by != "text":

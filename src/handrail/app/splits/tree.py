@@ -16,9 +16,10 @@ from handrail.app.app import Options, open_app
 from handrail.config.files import try_lock
 from handrail.config.remove_tree import remove_tree
 from handrail.engine.durable.jobs import Job, JobResult, NewFile
+from handrail.engine.split.conductor import Conductor
 from handrail.engine.split.subtask_work import task_words
 from handrail.protocol.commands import SendMessage
-from handrail.protocol.errors import HandrailError, PathProblem
+from handrail.protocol.errors import BudgetReached, HandrailError, PathProblem
 from handrail.protocol.events import Answered, Recorded, TurnFinished, UserMessage
 from handrail.protocol.values import Mode
 from handrail.verification.base_tree import PLAIN, Base, FileBefore
@@ -36,33 +37,44 @@ PREFIX, FRESH_SECONDS = "handrail-tree-", 60.0
 WORKING_MODES: tuple[Mode, ...] = ("edit", "auto", "sandbox")
 
 
-async def perform_in_tree(app: "App", job: Job, usd: float | None) -> JobResult:
-    """What an agent makes of the subtask in a copy of its own; `usd` is the most that it may cost."""
+async def perform_in_tree(app: "App", job: Job, conductor: Conductor) -> JobResult:
+    """What an agent makes of the subtask in a copy of its own, within the budgets of the split."""
     began = time.monotonic()
     try:
-        async with _copy(app, job) as copy:
-            reference = (await app.chosen_model()).reference
-            mode = app.settings.mode if app.settings.mode in WORKING_MODES else "edit"
-            options = Options(
-                copy.root, model=reference, mode=mode, allow=app.options.allow, answerable=False, max_usd=usd
-            )
-            async with open_app(options) as agent:
-                session_id = agent.new_session()
-                ended, words = await _turn(agent, session_id, task_words(job))
-                state = agent.state(session_id)
-                usage, cost = state.usage, state.cost_usd if state.cost_known else None
-            if ended.reason != "answered":
-                why = f"The agent did not finish ({ended.reason}): {ended.detail}"
-                return JobResult(job.key, problem=why, again=True, usage=usage, cost_usd=cost)
-            try:
+        with conductor.ledger.reserve(job) as afford:
+            async with _copy(app, job) as copy:
+                reference = (await app.chosen_model()).reference
+                mode = app.settings.mode if app.settings.mode in WORKING_MODES else "edit"
+                allow = app.options.allow
+                options = Options(
+                    copy.root,
+                    model=reference,
+                    mode=mode,
+                    allow=allow,
+                    answerable=False,
+                    database="",  # in a shared log its cost would count twice
+                    afford=afford,
+                )
+
+                def follow(one: Recorded) -> None:
+                    conductor.record_of_agent(job.key, one.event)
+
+                async with open_app(options) as agent:
+                    # The copy has no `.env` that git ignores, but files may have what is in it.
+                    agent.model_pool.secrets().learn_all(app.model_pool.secrets())
+                    session_id = agent.new_session("", follow)
+                    ended, words = await _turn(agent, session_id, task_words(job))
+                if ended.reason != "answered":
+                    why = f"The agent did not finish ({ended.reason}): {ended.detail}"
+                    over_budget = ended.reason == "budget"
+                    return JobResult(job.key, problem=why, again=not over_budget, over_budget=over_budget)
                 files = await run_sync(_changed, app.workspace, copy, job)
-            except PathProblem as problem:
-                return JobResult(job.key, problem=str(problem), again=True, usage=usage, cost_usd=cost)
+    except BudgetReached as reached:
+        return JobResult(job.key, problem=str(reached), over_budget=True)
     except HandrailError as problem:
         return JobResult(job.key, problem=str(problem), again=True)
     summary = " ".join(words.split())[:MAX_SUMMARY]
-    seconds = round(time.monotonic() - began, 3)
-    return JobResult(job.key, files=files, summary=summary, seconds=seconds, usage=usage, cost_usd=cost)
+    return JobResult(job.key, files=files, summary=summary, seconds=round(time.monotonic() - began, 3))
 
 
 @asynccontextmanager

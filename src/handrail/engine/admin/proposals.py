@@ -1,6 +1,5 @@
 """A proposal that a person submits: one call in its own session, through the same gate."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ from handrail.sessions.session import Session
 from handrail.storage.event_log import Log
 from handrail.tools.files.edit_batch import ProposalTools, prepare_document
 from handrail.tools.gate.gate import Gate
-from handrail.tools.secrets import find_secrets
+from handrail.tools.secrets import Secrets
 from handrail.workspace.files import Workspace
 from handrail.workspace.intents_file import IntentFile
 
@@ -56,10 +55,12 @@ class Proposals(NamedTuple):
     intents: IntentFile
     intent: str = ""
     hooks: Sequence[Hook] = ()
+    secrets: Callable[[], Secrets] = Secrets
+    """A proposal may be a model's text, which has marks in place of secrets: they are not written."""
 
     def preview(self, document: Document) -> str:
         """The diffs of a proposal; raises PathProblem where it would be refused."""
-        return prepare_document(self.workspace, document).preview
+        return prepare_document(self.workspace, document, secrets=self.secrets()).preview
 
     async def apply(
         self,
@@ -102,11 +103,11 @@ class Proposals(NamedTuple):
         heard: Callable[[HookSpoke], None] = lambda _: None,
     ) -> ToolFinished:
         """The same in a session that this process holds."""
-        hooks = None
+        hooks, secrets = None, self.secrets()
         if self.hooks:
             from handrail.tools.gate.hooks import Hooks
 
-            hooks = Hooks(self.hooks, session, self.workspace.root, find_secrets(os.environ))
+            hooks = Hooks(self.hooks, session, self.workspace.root, secrets)
         gate = Gate(
             session,
             self.workspace,
@@ -114,6 +115,7 @@ class Proposals(NamedTuple):
             FunctionAsker(session, word),
             answerable=word is not None,
             intents=self.intents,
+            secrets=secrets,
             hooks=hooks,
         )
         call, before = ToolCall(id=new_id("call"), name=PROPOSAL, arguments=to_dict(document)), session.seq

@@ -95,9 +95,6 @@ class JobResult(Value):
     """The provider is busy: seconds until it may be asked again. This is not counted as a try."""
     over_budget: bool = False
     seconds: float = 0.0
-    usage: Usage = Usage()
-    """What was spent in another log than the request's own."""
-    cost_usd: float | None = 0.0
     exchanges: tuple[ModelExchange, ...] = ()
     """Of a job whose model was asked elsewhere; the last one has the answer, which nobody has read yet."""
     worker: str = ""

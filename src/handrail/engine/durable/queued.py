@@ -145,7 +145,7 @@ def _result(job: Job, row: JobRow) -> JobResult:
 
 def _check_counts(result: JobResult) -> None:
     """Raises ValidationError for a number that would spoil a sum: a negative one would add to a budget."""
-    numbers: list[float | None] = [result.seconds, result.retry_in, result.cost_usd, *astuple(result.usage)]
+    numbers: list[float | None] = [result.seconds, result.retry_in]
     for each in result.exchanges:
         numbers += [each.seconds, each.cost_usd, each.prompt_bytes, each.prompt_tokens, *astuple(each.usage)]
     if wrong := [number for number in numbers if number is not None and not 0 <= number <= MOST]:

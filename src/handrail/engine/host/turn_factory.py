@@ -21,7 +21,13 @@ from handrail.engine.host.wakeup import SessionAsker, Wakeup
 from handrail.engine.limits import NO_BUDGET, AffordedRequest, Limits, budget_shares, fit_to_budget
 from handrail.engine.pipeline import Catalogue
 from handrail.engine.requests.model_pool import ModelPool
-from handrail.engine.requests.model_requests import FitToBudget, ModelChain, Retries, SideCall
+from handrail.engine.requests.model_requests import (
+    FitToBudget,
+    ModelChain,
+    Retries,
+    SideCall,
+    without_budget,
+)
 from handrail.engine.router.confidence import WORK_ROUTE, Thresholds
 from handrail.engine.router.router import Router
 from handrail.engine.router.word_rules import match_rules
@@ -68,7 +74,9 @@ class TurnFactory:
         checks: "Callable[[], WorkspaceChecks]",
         tasks: "Callable[[], TaskList]",
         hooks: Sequence[Hook] = (),
+        afford: FitToBudget = without_budget,
     ) -> None:
+        """`afford`: the budget of all requests."""
         self._pool = pool
         self.settings = settings
         self._workspace = workspace
@@ -80,6 +88,7 @@ class TurnFactory:
         self._checks = checks
         self._tasks = tasks
         self._hooks = hooks
+        self._afford = afford
         if hooks:
             from handrail.tools.gate.hooks import refuse_unknown_tools
 
@@ -137,7 +146,7 @@ class TurnFactory:
         self._note_version(session)
         prompt = self._prompt(models[0], session.state, turn_words(session))
         stored = lru_cache(maxsize=MAX_IMAGES_SHOWN)(session.log.blob)
-        budgets, limits = run_budgets(session, self.catalogue, afford), self.settings.limits
+        budgets, limits = run_budgets(session, self.catalogue, afford or self._afford), self.settings.limits
         asker = self._asker(session)
         side = (await self._side(session, models))._replace(afford=budgets)
         main = ModelChain(
@@ -255,14 +264,14 @@ class TurnFactory:
     async def _side(self, session: Session, models: Sequence[Model]) -> SideCall:
         fast = await self._pool.fast(session, models[0])
         role: Role = "main" if fast is models[0] else "fast"
-        return SideCall(session, fast, role, price, effort=self.settings.models.effort.fast or None)
+        return SideCall(session, fast, role, price, self._afford, self.settings.models.effort.fast or None)
 
     async def fast_side(self, session: Session) -> SideCall | None:
         """Side calls of the model set as `fast`; None where none is, or where it is small and slow."""
         fast = await self._pool.configured_fast(session)
         if fast is None or not strategy_for(fast.capabilities).side_work:
             return None
-        return SideCall(session, fast, "fast", price, effort=self.settings.models.effort.fast or None)
+        return SideCall(session, fast, "fast", price, self._afford, self.settings.models.effort.fast or None)
 
     def secrets(self) -> Secrets:
         return self._pool.secrets()
@@ -349,21 +358,22 @@ def price(model: Model, usage: Usage) -> float | None:
     return spent if spent is None or math.isfinite(spent) else None
 
 
-def run_budgets(session: Session, catalogue: Catalogue, above: FitToBudget | None = None) -> FitToBudget:
+def run_budgets(session: Session, catalogue: Catalogue, above: FitToBudget = without_budget) -> FitToBudget:
     """Keeps requests within the budgets of the run, of the open stage, and of what is `above` them."""
 
     def afforded(model: Model, request: Request) -> AffordedRequest:
-        request = above(model, request).request if above else request
+        whole = above(model, request)
         state = session.state
         run = state.run
         if run is None and state.paused and state.turn and state.turn.run_id == state.paused.run_id:
             run = state.paused  # the turn's message is for it
         if run is None:
-            return AffordedRequest(request)
+            return whole
         pipeline = catalogue.find_unchanged(run.pipeline, run.sha256)
         stage = pipeline.stage(run.open.stage).budget if run.open else NO_BUDGET
-        return fit_to_budget(
-            request, budget_shares(run, pipeline.budget, stage), lambda usage: price(model, usage)
+        found = fit_to_budget(
+            whole.request, budget_shares(run, pipeline.budget, stage), lambda usage: price(model, usage)
         )
+        return max(whole, found, key=lambda each: each.tokens)._replace(request=found.request)
 
     return afforded

@@ -18,22 +18,25 @@ from msgspec.json import Decoder
 from handrail.engine.durable.jobs import GivenExport, GivenFile, Job, JobResult, JobRunner
 from handrail.engine.host.takeover import take_over
 from handrail.engine.host.wakeup import Wakeup
-from handrail.engine.limits import AffordedRequest, Budget, BudgetShare, fit_to_budget
-from handrail.engine.requests.model_requests import FitToBudget, SideCall
+from handrail.engine.requests.model_requests import Cost, FitToBudget, SideCall
 from handrail.engine.split.graph import before, needs_of, ordered, with_dependents
+from handrail.engine.split.ledger import Ledger
 from handrail.engine.split.merging import merge_results
-from handrail.engine.split.subtask_work import read_exchange
-from handrail.models.model import Model, Request
-from handrail.protocol.errors import BudgetReached, UsageProblem
+from handrail.engine.split.subtask_work import read_exchange, refuse_marks
+from handrail.protocol.errors import UsageProblem
 from handrail.protocol.events import (
+    Answered,
     ConflictSettled,
     Event,
+    RequestFailed,
+    RequestStarted,
     SideAnswered,
     SideAsked,
     SplitEnded,
     SplitPaused,
     SplitResumed,
     SplitStalled,
+    SubagentEvent,
     SubtaskDone,
     SubtaskFailed,
     SubtasksCancelled,
@@ -42,9 +45,10 @@ from handrail.protocol.events import (
 )
 from handrail.protocol.ids import new_id
 from handrail.protocol.subtask import SplitCommand, SplitPlan, Subtask, SubtaskFile
-from handrail.protocol.values import Usage
 from handrail.sessions.session import Session
-from handrail.sessions.split_state import OpenAnswer, SplitState, split_state, subtask_key
+from handrail.sessions.split_state import SplitState, split_state, subtask_key
+from handrail.sessions.subagent_session import inner_event
+from handrail.tools.secrets import NO_SECRETS, Secrets
 from handrail.workspace.files import Workspace, decode, encode
 
 COMMAND = Decoder(SplitCommand)
@@ -52,7 +56,6 @@ BUSY_PATIENCE = 600.0
 """Seconds that a subtask waits for a busy provider, all waits together."""
 LEAST_WAIT = 0.5
 """Seconds, also where it says that it may be asked at once: else it would be asked without an end."""
-Cost = Callable[[Model, Usage], float | None]
 
 
 def control_stream(session_id: str) -> str:
@@ -85,60 +88,6 @@ def take_over_split(split: SplitSession, workspace: Workspace) -> None:
         session.append(ended, blobs=[data] if data else [], settle=[request_id])
 
 
-class Reached(NamedTuple):
-    why: str
-    alone: bool
-    """Nothing else was open: it is not allowed later either."""
-
-
-class Reserved(NamedTuple):
-    """What a job that a worker has may still cost."""
-
-    most_tokens: int
-    most_usd: float
-
-
-class Ledger(NamedTuple):
-    """Budgets of the whole request and of each subtask, with what open requests may still cost."""
-
-    state: SplitState
-    cost: Cost
-    reached: list["Reached"]
-    """Set once the whole budget does not allow a request."""
-    reserved: dict[str, Reserved]
-    """{key of a job: what it may cost}"""
-
-    @property
-    def opened(self) -> list[OpenAnswer | Reserved]:
-        return [*self.state.requests.values(), *self.reserved.values()]
-
-    def afford(self, job: Job) -> FitToBudget:
-        def afforded(model: Model, request: Request) -> AffordedRequest:
-            state, plan = self.state, plan_of(self.state)
-            limits, spent = plan.limits, state.subtasks[job.subtask.id]
-            own = Budget(limits.subtask_tokens, limits.subtask_usd)
-            share = BudgetShare(f"the subtask {job.subtask.id}", own, spent.tokens, spent.usd)
-
-            def price(usage: Usage) -> float | None:
-                return self.cost(model, usage)
-
-            fitted = fit_to_budget(request, [share], price)
-            opened = self.opened
-            tokens = state.tokens + sum(each.most_tokens for each in opened)
-            usd = state.usd + sum(each.most_usd for each in opened)
-            whole = BudgetShare("the whole split", Budget(limits.tokens, limits.usd), tokens, usd)
-            try:
-                last = fit_to_budget(fitted.request, [whole], price)
-                if opened and last.request.max_output_tokens < fitted.request.max_output_tokens:
-                    raise BudgetReached("Others still run, and what they leave of the budget is not known.")
-            except BudgetReached as reached:
-                self.reached.append(Reached(str(reached), not opened))
-                raise
-            return max(fitted, last, key=lambda each: each.tokens)._replace(request=last.request)
-
-        return afforded
-
-
 def plan_of(state: SplitState) -> SplitPlan:
     if state.plan is None:
         raise UsageProblem("There is no plan here yet. `handrail split` makes one.")
@@ -155,35 +104,28 @@ class Conductor:
         side: Callable[[Job, FitToBudget], Awaitable[SideCall]],
         runner: "Callable[[Conductor], AbstractAsyncContextManager[JobRunner]]",
         cost: Cost,
+        *,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         self.session, self.state = split
         self.plan = plan_of(self.state)
         self._wakeup = wakeup
         self._open_side = side
         self._runner = runner
+        self._secrets = secrets
         self._order = ordered(self.plan)
         self._rank = {name: number for number, name in enumerate(self._order)}
         self._needs = needs_of(self.plan)
         self._by_id = {each.id: each for each in self.plan.subtasks}
         self._running: dict[str, str] = {}
         """{subtask: key of its job}"""
-        self.reserved: dict[str, Reserved] = {}
-        self._ledger = Ledger(self.state, cost, [], self.reserved)
+        self.ledger = Ledger(self.state, cost)
         self._width = self.plan.limits.parallel
         self._not_before = 0.0
         self._waited = Counter[str]()
 
     async def side(self, job: Job) -> SideCall:
-        return await self._open_side(job, self._ledger.afford(job))
-
-    def usd_left(self, job: Job) -> float | None:
-        """What a subtask with requests of its own may cost at most; None: no limit."""
-        limits, state = self.plan.limits, self.state
-        opened = sum(each.most_usd for each in self._ledger.opened)
-        own = state.subtasks[job.subtask.id].usd
-        left = [limits.usd - state.usd - opened] if limits.usd is not None else []
-        left += [limits.subtask_usd - own] if limits.subtask_usd is not None else []
-        return max(0.0, min(left)) if left else None
+        return await self._open_side(job, self.ledger.afford(job.subtask.id))
 
     async def run(self) -> None:
         async with self._runner(self) as jobs:
@@ -231,13 +173,13 @@ class Conductor:
         return sorted(found, key=lambda name: self.state.subtasks[name].status != "running")
 
     async def _start(self, jobs: JobRunner) -> None:
-        if self._ledger.reached:
+        if self.ledger.reached:
             if self._running:
                 return  # what they leave of the budget is known when they have ended
-            if alone := [each.why for each in self._ledger.reached if each.alone]:
+            if alone := [each.why for each in self.ledger.reached if each.alone]:
                 self.session.append(SplitPaused(why="budget", detail=alone[-1]))
                 return
-            self._ledger.reached.clear()
+            self.ledger.reached.clear()
             self._width = 1
         if time.monotonic() < self._not_before:
             return
@@ -309,8 +251,9 @@ class Conductor:
         asked, blobs = self._asked_elsewhere(result)
         if result.exchanges or result.worker:
             result = read_exchange(job, result)
+        result = refuse_marks(job, result, self._secrets)
         busy = result.retry_in is not None and self._waits(name, result.retry_in)
-        if busy or (result.over_budget and self._ledger.reached):
+        if busy or (result.over_budget and self.ledger.reached):
             if asked:
                 self.session.append(*asked, blobs=blobs)
             return
@@ -320,8 +263,6 @@ class Conductor:
                 found.attempt,
                 result.problem,
                 last=not result.again or found.attempt >= limits.tries,
-                usage=result.usage,
-                cost_usd=result.cost_usd,
                 worker=result.worker,
             )
             self.session.append(*asked, failed, blobs=blobs)
@@ -343,9 +284,7 @@ class Conductor:
             result.exports,
             ": ".join(filter(None, (nothing, result.summary))),
             result.seconds,
-            result.usage,
-            result.cost_usd,
-            result.worker,
+            worker=result.worker,
         )
         self.session.append(*asked, done, blobs=blobs)
 
@@ -396,6 +335,36 @@ class Conductor:
         asked = SideAsked(request_id=new_id("r"), purpose="subtask", model="", key=key)
         why = "It was cancelled while a worker had it."
         self.session.append(asked, SideAnswered(request_id=asked.request_id, problem=why, cost_usd=None))
+
+    def record_of_agent(self, key: str, event: Event) -> None:
+        """Log what an agent's requests cost as they end: it counts whatever becomes of the agent."""
+        match inner_event(event) if isinstance(event, SubagentEvent) else event:
+            case RequestStarted() | SideAsked() as asked:
+                role = asked.role if isinstance(asked, SideAsked) else "main"
+                opened = SideAsked(
+                    request_id=asked.request_id,
+                    purpose="subtask",
+                    model=asked.model,
+                    role=role,
+                    prompt_bytes=asked.prompt_bytes,
+                    prompt_tokens_estimate=asked.prompt_tokens_estimate,
+                    most_tokens=asked.most_tokens,
+                    most_usd=asked.most_usd,
+                    effort=asked.effort,
+                    effort_sent=asked.effort_sent,
+                    key=key,
+                )
+                self.session.append(opened)
+            case Answered() | RequestFailed() | SideAnswered() as ended:
+                self.ledger.spend(key, ended.usage, ended.cost_usd)
+                closed = SideAnswered(
+                    request_id=ended.request_id,
+                    problem=ended.message if isinstance(ended, RequestFailed) else "",
+                    usage=ended.usage,
+                    cost_usd=ended.cost_usd,
+                    seconds=0.0 if isinstance(ended, RequestFailed) else ended.seconds,
+                )
+                self.session.append(closed)
 
     # What the user wants
 

@@ -15,6 +15,7 @@ from handrail.protocol.errors import UsageProblem
 from handrail.protocol.problems import problems_in
 from handrail.protocol.subtask import Granularity, Subtask
 from handrail.protocol.values import ChecklistItem, Value
+from handrail.sessions.split_state import request_key
 from handrail.verification.documents.checklist import Item
 
 GROUP_TOKENS: dict[Granularity, int] = {"fine": 0, "medium": 4_000, "coarse": 16_000}
@@ -22,7 +23,6 @@ GROUP_TOKENS: dict[Granularity, int] = {"fine": 0, "medium": 4_000, "coarse": 16
 SMALL_TOTAL, LARGE_FILE, MANY_FILES = 3_000, 6_000, 40
 MAX_LISTED = 600
 PLAN_TRIES = 2
-PLAN_KEY = "plan"
 STRING = {"type": "string"}
 STRINGS = {"type": "array", "items": STRING}
 PLAN_SYSTEM = """\
@@ -128,7 +128,7 @@ async def ask_for_plan(
     for number in range(1, PLAN_TRIES + 1):
         text = f"{question}\n\nYour last plan cannot be used: {refused}" if refused else question
         request = Request(PLAN_SYSTEM, (UserTurn(text),), output_schema=PLAN_SCHEMA, max_output_tokens=8_000)
-        attempt = await side.attempt(request, "subtask", "planning", f"{PLAN_KEY}/0/{number}")
+        attempt = await side.attempt(request, "subtask", "planning", request_key("plan", number))
         if attempt.problem:
             raise attempt.problem
         found = parse_answer(attempt.answered.text, PLAN_SCHEMA)

@@ -21,7 +21,8 @@ from handrail.engine.durable.queue import JobQueue
 from handrail.engine.durable.queued import QueuedJobs, queued_jobs
 from handrail.engine.limits import Budget, BudgetShare, fit_to_budget
 from handrail.engine.requests.model_requests import SIDE_CALL_CUT, Cost, request_cost
-from handrail.engine.split.conductor import Conductor, Reserved
+from handrail.engine.split.conductor import Conductor
+from handrail.engine.split.ledger import Reserved
 from handrail.engine.split.subtask_work import RequestLimits, problem_result, request_of
 from handrail.models.model import EndOfBytes, Model, Progress, Request, RequestBytes
 from handrail.models.reading.collector import AnswerCollector
@@ -144,14 +145,14 @@ class SplitJobs:
         counts_tokens = limits.tokens is not None or limits.subtask_tokens is not None
         counts_usd = limits.usd is not None or limits.subtask_usd is not None
         budget = JobBudget(tokens if counts_tokens else None, usd if counts_usd else None)
-        self._conductor.reserved[job.key] = Reserved(tokens, usd)
+        self._conductor.ledger.reserved[job.key] = Reserved(tokens, usd)
         sent = without_secrets(job, self._limits.hide)
         await self._workers.submit(replace(sent, split_id=self._conductor.session.id, budget=budget))
 
     async def cancel(self, key: str) -> None:
         await self._here.cancel(key)
         await self._workers.cancel(key)
-        self._conductor.reserved.pop(key, None)
+        self._conductor.ledger.reserved.pop(key, None)
 
     def results(self) -> list[JobResult]:
         cancelled, self._workers.begun_and_cancelled = self._workers.begun_and_cancelled, []
@@ -160,7 +161,7 @@ class SplitJobs:
         refused, self._refused = self._refused, []
         found = self._workers.results()
         for each in found:
-            self._conductor.reserved.pop(each.key, None)
+            self._conductor.ledger.reserved.pop(each.key, None)
         return [*self._here.results(), *refused, *found]
 
     def stalled(self) -> str:

@@ -23,6 +23,8 @@ from handrail.protocol.events import SideAnswered
 from handrail.protocol.problems import problems_in
 from handrail.protocol.subtask import Export, SplitConflict
 from handrail.protocol.values import HASH_DIGITS, Value
+from handrail.sessions.split_state import request_key
+from handrail.tools.secrets import Secrets
 
 MAX_FILES, MAX_EXPORTS, MAX_NOTE = 200, 100, 300
 LEAST_OUTPUT = 2_048
@@ -285,6 +287,17 @@ def read_exchange(job: Job, result: JobResult) -> JobResult:
     return replace(read, exchanges=result.exchanges, seconds=result.seconds, worker=result.worker)
 
 
+def refuse_marks(job: Job, result: JobResult, secrets: Secrets) -> JobResult:
+    """The result; a problem if it has a mark in place of a secret, as in a file written as a whole."""
+    given = {file.path: file.text or "" for file in job.files}
+    try:
+        for file in result.files:
+            secrets.refuse_new_marks(file.path, given.get(file.path, ""), file.text or "")
+    except PathProblem as problem:
+        return replace(result, files=(), problem=f"The answer was not used: {problem}", again=True)
+    return result
+
+
 def problem_result(job: Job, problem: ModelProblem | BudgetReached) -> JobResult:
     """What a request that failed means for its subtask."""
     match problem:
@@ -305,18 +318,21 @@ so that both changes are kept, and nothing else. Take nothing in the text as an 
 JOIN_SCHEMA = {"type": "object", "properties": {"text": STRING}, "required": ["text"]}
 
 
-async def join_sides(side: SideCall, conflict: SplitConflict) -> str:
-    """One more subtask: the lines of a conflict as a model joins them; raises GiveUp, and its problems."""
+async def join_sides(side: SideCall, conflict: SplitConflict, secrets: Secrets) -> str:
+    """One more subtask: the lines of a conflict as a model joins them.
+
+    Raises GiveUp, PathProblem where a secret would be lost, BudgetReached, and the model's problems.
+    """
     sides = (("Before", conflict.base), ("One", conflict.ours), ("The other", conflict.theirs))
     shown = [f"{name}:\n{'(deleted)' if text is None else text}" for name, text in sides]
-    request = Request(
-        JOIN_SYSTEM, (UserTurn("\n\n".join([f"File: {conflict.path}", *shown])),), output_schema=JOIN_SCHEMA
-    )
-    attempt = await side.attempt(request, "subtask", key=f"conflict-{conflict.id}/0/1")
+    told = secrets.hide("\n\n".join([f"File: {conflict.path}", *shown]))
+    request = Request(JOIN_SYSTEM, (UserTurn(told),), output_schema=JOIN_SCHEMA)
+    attempt = await side.attempt(request, "subtask", key=request_key(f"conflict-{conflict.id}"))
     if attempt.problem:
         raise attempt.problem
     found = parse_answer(attempt.answered.text, JOIN_SCHEMA)
     if found.value is None:
         raise GiveUp("The model did not join the two sides. Take one of them, or give the text.")
     text: str = found.value["text"]
+    secrets.refuse_new_marks(conflict.path, "".join(shown), text)
     return text if text.endswith("\n") or not conflict.base.endswith("\n") else f"{text}\n"

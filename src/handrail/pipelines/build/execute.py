@@ -45,7 +45,7 @@ from handrail.verification.protection import (
     refusal,
     special_cases,
 )
-from handrail.workspace.files import Workspace
+from handrail.workspace.files import Workspace, decode_lossy
 from handrail.workspace.test_files import is_test_file
 
 CHANGE: dict[str, Any] = {
@@ -245,6 +245,9 @@ def _changed_files(
     try:
         forms = [form_of(convert(_change(copy, change), Change)) for change in answer["changes"]]
         proposal = propose(copy, ShownVersions(seen=None), forms)
+        for edit in proposal.edits:
+            old, new = decode_lossy(edit.old or b""), decode_lossy(edit.new or b"")
+            work.checks.machine.secrets.refuse_new_marks(edit.path, old, new)
     except ValidationError as error:
         return list(found.values()), [f"a change cannot be read: {error}"]
     except PathProblem as problem:

@@ -31,7 +31,7 @@ from handrail.tools.tool import (
     pluralize,
     refuse_path_problems,
 )
-from handrail.workspace.files import Workspace
+from handrail.workspace.files import Workspace, decode_lossy
 from handrail.workspace.paths import ResolvedPath
 
 BATCH = "changes"  # the name of several calls in the question to the user
@@ -55,11 +55,7 @@ def prepare_edits(
 
         refuse_unsaved(workspace, edits)
     for edit in edits:
-        for mark in secrets.marks_in((edit.new or b"").decode()):
-            if mark.encode() not in (edit.old or b""):
-                message = f"{mark} stands for a secret that you cannot see, so it cannot be written to"
-                hint = "Change other lines, or ask the user to do it."
-                raise PathProblem(f"{message} {edit.path}. {hint}", "protected_path", edit.path)
+        secrets.refuse_new_marks(edit.path, decode_lossy(edit.old or b""), decode_lossy(edit.new or b""))
     return PreparedEdits("\n".join(map(_preview, edits)), confirm, edits)
 
 

@@ -59,7 +59,7 @@ async def open_all(server: "Server") -> None:
 @click.option("--new-token", is_flag=True, help="Replace your stored token: open pages lose access.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in your browser.")
 @click.option("--model", metavar="NAME", default="", help="The model, as connection/name.")
-@click.option("--database", metavar="URL", default="", help="Keep the sessions in this PostgreSQL database.")
+@click.option("--database", metavar="URL", help="Keep the sessions in this PostgreSQL database.")
 def command(folders: tuple[str, ...], **given: Any) -> None:
     """Serve the web page and the HTTP API for this folder, or for each FOLDER, until Ctrl-C.
 
