@@ -23,7 +23,7 @@ from handrail.verification.protection import asks_for_tests, copied_answer, spec
 
 Accepts = Callable[[Mapping[str, str]], Awaitable[bool]]
 MAX_CHANGE, MAX_WHY = 200, 160
-MOST_VARIED, VARY_SECONDS, MOST_HOPEFUL = 120, 8.0, 3
+MOST_VARIED, VARY_SECONDS, MOST_HOPEFUL = 80, 5.0, 3
 NONE_PASSES = "none of the failing tests passes"
 
 
