@@ -77,6 +77,30 @@ def test_rare_slips_come_after_the_common_ones(line: str, edited: str) -> None:
     assert edited not in edits(line, COMMON)
 
 
+@pytest.mark.parametrize(
+    ("line", "edited"),
+    [
+        ("if name.isalpha():", "if name.isalpha() and name not in found:"),
+        ("if name.isalpha():", "if name.isalpha() and name not in KEYWORDS:"),
+        ("return [each for each in found]", "return [each for each in found if each not in KEYWORDS]"),
+    ],
+)
+def test_what_is_looped_over_may_have_to_be_new(line: str, edited: str) -> None:
+    text = """\
+KEYWORDS: frozenset[str] = frozenset({"if", "for"})
+
+
+def names(words):
+    found = []
+    for name in words:
+        if name.isalpha():
+            found.append(name)
+    return [each for each in found]
+"""
+    assert edited in edits(line, 0, text)
+    assert edited not in edits(line, COMMON, text)
+
+
 def test_a_field_is_replaced_by_one_that_the_object_may_have() -> None:
     text = """\
 class Cart:

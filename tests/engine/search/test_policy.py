@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail.engine.search.mutations import COMMON, Mutation
 from handrail.engine.search.policy import (
     Branch,
     Draft,
@@ -12,7 +13,9 @@ from handrail.engine.search.policy import (
     Question,
     Result,
     Situation,
+    edits_ahead,
     next_question,
+    rivals,
 )
 
 LINES = tuple(Line("a.py", number) for number in (7, 3, 5))
@@ -184,3 +187,24 @@ def test_a_function_is_begun_in_each_likely_way() -> None:
         ("function", "    rows"),
         ("function", "    return"),
     ]
+
+
+def test_all_edits_before_the_next_question_are_tried_at_once_and_none_twice() -> None:
+    edits = {line: [Mutation(f"{line.number} {number}\n", COMMON) for number in range(20)] for line in LINES}
+    now = BUG._replace(mutations=edits, screens=True)
+    ahead = edits_ahead(now)
+    assert len({each.key for each in ahead}) == len(ahead) == 60
+    assert {each.kind for each in ahead} == {"mutation"}
+    left = now._replace(asked={each.key: "failed" for each in ahead[1:]})
+    assert edits_ahead(left) == [ahead[0]] == [next_question(left)]
+    done = now._replace(asked={each.key: "failed" for each in ahead})
+    assert not edits_ahead(done)
+
+
+def test_the_function_that_an_edit_changed_is_written_anew_as_its_rival() -> None:
+    functions = (FunctionAt("a.py", "largest", 4), FunctionAt("a.py", "total", 2))
+    rewrites = tuple(Draft("base", "a.py", each.name, each.line + 1) for each in functions)
+    now = BUG._replace(functions=functions, rewrites=rewrites)
+    for number, name in ((3, "total"), (7, "largest")):
+        passed = Question("mutation", "a.py", line=number, prefix="x\n")
+        assert [each.name for each in rivals(now, passed) if each.kind == "function"] == [name]

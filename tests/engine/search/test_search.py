@@ -306,6 +306,20 @@ async def test_a_change_is_doubted_if_the_tests_do_not_notice_a_slip_in_it(
     assert ("do not decide" not in tried.detail) == decided
 
 
+@pytest.mark.promise("EMB-24")
+@pytest.mark.parametrize("stub", ["None", "age > 21"], ids=["stub", "wrong"])
+async def test_an_answer_that_is_nearly_right_is_corrected_by_a_small_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stub: str
+) -> None:
+    monkeypatch.setenv(WITHOUT_PLUGINS, "1")
+    files = {"age.py": AGE.format(stub), "test_age.py": EDGES}
+    tried = await run_check(
+        tmp_path, in_turn("    adult = age > 18\n    return adult\n"), files, check=PYTEST
+    )
+    assert tried.reason == "answered"
+    assert tried.text("age.py") == "def is_adult(age):\n    adult = age >= 18\n    return adult\n"
+
+
 NAMED = "from typing import NamedTuple\n\n\nclass Person(NamedTuple):\n    name: str\n    age: int\n"
 FROZEN = (
     "from dataclasses import dataclass\n\n\n"
