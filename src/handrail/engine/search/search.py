@@ -130,11 +130,7 @@ class Search:
             if question is None or self._context.limit_reached:
                 return self._found(best, passed=False)
             started = time.monotonic()
-            if (
-                question.kind == "mutation"
-                and self._trials.screens
-                and question.key not in self._trials.hopeful
-            ):
+            if self._trials.can_screen(question):
                 now = await self._screened(now, edits_ahead(now), best, min(left, SCREENING_SECONDS))
                 continue
             if question.kind == "weighing":
