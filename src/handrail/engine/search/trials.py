@@ -146,7 +146,7 @@ class Trials:
             for _, number, edit in sorted(edits)[:MOST_VARIED]
         }
         texts = [each for each in varied if code_hash(path, each) not in self.known]
-        if not texts:
+        if not texts or not best.failing:
             return None
         screened = await self._candidates.screen(self.best_files, path, texts, best.failing, VARY_SECONDS)
         hopeful = [number for number in screened if screened[number].passed]
