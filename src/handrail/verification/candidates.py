@@ -23,7 +23,7 @@ from handrail.workspace.stat_index import snapshot
 
 MOST_SUSPECTS = 20  # lines of one failing test
 SLOW_SECONDS = 2.0  # a run of all tests that takes longer is worth a run of one of them first
-TIMES_SLOWER, LEAST_SECONDS = 4.0, 5.0  # how long the tests of a candidate may take: some never end
+TIMES_SLOWER, LEAST_SECONDS = 4.0, 3.0  # how long the tests of a candidate may take: some never end
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 

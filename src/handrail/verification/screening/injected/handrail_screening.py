@@ -16,17 +16,23 @@ import sys
 import threading
 import time
 from importlib.metadata import entry_points
+from math import inf
+from statistics import median
 from typing import Any
 
 FOLDER = os.environ["HANDRAIL_SCREENING_FOLDER"]
 RESULTS = os.path.join(FOLDER, "screened")
 POLL = 0.002
+FEW, LEAST_SECONDS, TIMES_SLOWER = 2, 0.5, 10.0
+"""After so many runs it is known how long one takes; many edits of a loop never end."""
 
 
 def load_other_plugins() -> None:
     """Import what every run needs; each run registers it for itself."""
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         return
+    if sys.version_info < (3, 10):
+        return  # it finds them in another way
     for point in entry_points(group="pytest11"):
         with contextlib.suppress(Exception):  # pytest says it better
             point.load()
@@ -41,6 +47,7 @@ def fork_for_each_text() -> int:
         os._exit(0)
     gc.freeze()  # a collection after a fork would copy all of the memory
     path, end = wanted["path"], time.monotonic() + wanted["seconds"]
+    took: list[float] = []
     with open(path, "rb") as stream:
         before = stream.read()
     try:
@@ -53,7 +60,10 @@ def fork_for_each_text() -> int:
             if process == 0:
                 become_quiet()
                 return number
-            wait_for(process, wanted["seconds_each"])
+            usual = max(LEAST_SECONDS, TIMES_SLOWER * median(took)) if len(took) > FEW else inf
+            began = time.monotonic()
+            if wait_for(process, min(usual, wanted["seconds_each"])):
+                took.append(time.monotonic() - began)
     finally:
         if os.getpid() == FIRST:
             with open(path, "wb") as stream:
@@ -68,7 +78,8 @@ def become_quiet() -> None:
         os.dup2(nothing, standard)
 
 
-def wait_for(process: int, seconds: float) -> None:
+def wait_for(process: int, seconds: float) -> bool:
+    """Whether it ended by itself within the time."""
     end = time.monotonic() + seconds
     while os.waitpid(process, os.WNOHANG) == (0, 0):
         if time.monotonic() > end:
@@ -76,8 +87,9 @@ def wait_for(process: int, seconds: float) -> None:
                 with contextlib.suppress(OSError):
                     kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-            return
+            return False
         time.sleep(POLL)
+    return True
 
 
 FIRST = os.getpid()
