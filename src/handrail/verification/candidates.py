@@ -23,7 +23,11 @@ from handrail.workspace.stat_index import snapshot
 
 MOST_SUSPECTS = 20  # lines of one failing test
 SLOW_SECONDS = 2.0  # a run of all tests that takes longer is worth a run of one of them first
-TIMES_SLOWER, LEAST_SECONDS = 4.0, 3.0  # how long the tests of a candidate may take: some never end
+TIMES_SLOWER, LEAST_SECONDS, LEAST_SCREENED = (
+    4.0,
+    3.0,
+    1.0,
+)  # how long the tests of a candidate may take: some never end
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -51,6 +55,7 @@ class Candidates:
         self._runner = runner
         self._checks = [each._replace(environ={**each.environ, **NO_BYTECODE}) for each in checks]
         self._before: dict[str, Tested] = {}
+        self._screens = [check.tool for check in self._checks] == [SCREENING]
 
     async def before(self) -> Tested:
         """What the tests say about the workspace as it is."""
@@ -74,8 +79,8 @@ class Candidates:
 
     @property
     def screens(self) -> bool:
-        """Whether many texts of a file can be tried at once."""
-        return [check.tool for check in self._checks] == [SCREENING]
+        """Whether many texts of a file can be tried at once, as far as is known."""
+        return self._screens
 
     async def screen(
         self, files: Mapping[str, str], path: str, texts: Sequence[str], failing: Sequence[Issue], most: float
@@ -86,8 +91,10 @@ class Candidates:
         """
         check = self._checks[0]
         tree = await run_sync(self._place, {**files, path: texts[0]})
-        each = max(LEAST_SECONDS / 2, TIMES_SLOWER * self._before[check.name].seconds)
-        return await self._runner.screened(check, failing, Texts(path, texts, each, most), tree)
+        each = max(LEAST_SCREENED, TIMES_SLOWER * self._before[check.name].seconds)
+        found = await self._runner.screened(check, failing, Texts(path, texts, each, most), tree)
+        self._screens = any(result.ran for result in found.values())
+        return found if self._screens else {}
 
     async def run(self, check: Check, files: Mapping[str, str]) -> Tested:
         """What one other check says."""

@@ -109,7 +109,7 @@ class CheckRunner:
         if quick is None:
             return {}
         ran = await self._run(quick, quick.words, tree, given=write_texts(texts, tree.shown_at))
-        return read_screened(ran.report.files)
+        return read_screened(ran.report.files, len(texts.texts))
 
     async def check(self, check: Check, tree: Tree) -> "Checked":
         """The result of a check; never raises for what the project's code does."""

@@ -201,6 +201,22 @@ def test_all_edits_before_the_next_question_are_tried_at_once_and_none_twice() -
     assert not edits_ahead(done)
 
 
+def test_questions_that_are_passed_over_do_not_hide_the_edits_behind_them() -> None:
+    edits = {line: [Mutation(f"{line.number}\n", COMMON)] for line in LINES}
+    now = BUG._replace(
+        mutations=edits,
+        screens=True,
+        drafts=(Draft("base", "a.py", "total", 3),),
+        asked={"x": "failed"},
+        seconds_left=2.0,
+        seconds_of={"function": 9.0, "weighing": 9.0},
+    )
+    question = next_question(now)
+    assert question
+    assert question.kind == "mutation"
+    assert len(edits_ahead(now)) == len(LINES)
+
+
 def test_the_function_that_an_edit_changed_is_written_anew_as_its_rival() -> None:
     functions = (FunctionAt("a.py", "largest", 4), FunctionAt("a.py", "total", 2))
     rewrites = tuple(Draft("base", "a.py", each.name, each.line + 1) for each in functions)

@@ -4,6 +4,7 @@ import pytest
 
 from handrail.knowledge.checks.citation import check_citation, check_claim, find_quote
 from handrail.knowledge.checks.number_words import TENS, UNITS, with_digits
+from handrail.knowledge.checks.wording import difference
 
 SOURCE = (
     "The Harbour Office of Velmora inspects every lantern boat before the first tide of spring. A boat that "
@@ -170,3 +171,19 @@ def test_the_problem_is_a_sentence() -> None:
         check_citation("boats fly over hills", SOURCE).problem
         == "The quote is not in the source, word for word."
     )
+
+
+@pytest.mark.promise("KB-10")
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("The test is a == b.", "The test is a != b."),
+        ("The dose is 5 mg.", "The dose is .5 mg."),
+        ("Vitamin is toxic.", "Vitamin A is toxic."),
+        ("Boats are checked.", "* * *"),
+        ("Boats are checked.", "---"),
+    ],
+)
+def test_signs_letters_and_lines_without_words_count(claim: str, sentence: str) -> None:
+    assert difference(claim, sentence)
+    assert not difference(claim, claim)

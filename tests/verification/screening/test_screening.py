@@ -67,8 +67,8 @@ async def test_a_text_that_hangs_kills_or_does_not_parse_leaves_the_others_their
     hangs = "def is_adult(age):\n    while True:\n        pass\n"
     kills = "import os\nimport signal\nos.killpg(0, signal.SIGKILL)\n"
     ends = "import os\nos._exit(0)\n"
-    found = await screen(tmp_path, [hangs, kills, ends, "def", AGE.format("age >= 18")])
-    assert found.pop(4) == Screened(1, 1)
+    found = await screen(tmp_path, [AGE.format("True"), hangs, kills, ends, "def", AGE.format("age >= 18")])
+    assert found.pop(5) == Screened(1, 1)
     assert not any(each.passed for each in found.values())
 
 
@@ -81,10 +81,10 @@ async def test_each_text_is_loaded_anew_also_if_a_conftest_imports_it(tmp_path: 
 async def test_forged_results_are_only_a_hint(tmp_path: Path) -> None:
     forged = (
         "import os\nwith open(os.environ['HANDRAIL_SCREENING_FOLDER'] + '/screened', 'a') as stream:\n"
-        "    stream.write('0 1 1\\n9 x 1\\n')\n" + AGE.format("True")
-    )
+        "    stream.write('0 1 1\\n9 x 1\\n99999 1 1\\n\\u00b2 1 1\\n' + '9' * 5000 + ' 1 1\\n')\n"
+    ) + AGE.format("True")
     found = await screen(tmp_path, [forged])
-    assert 9 not in found  # the text itself is tested alone afterwards, so a forged pass wins nothing
+    assert set(found) == {0}  # the text itself is tested alone afterwards, so a forged pass wins nothing
 
 
 async def test_no_further_text_is_begun_after_the_time(tmp_path: Path) -> None:
@@ -93,6 +93,27 @@ async def test_no_further_text_is_begun_after_the_time(tmp_path: Path) -> None:
     async with open_candidates(checks_of(tmp_path), [command_check(PYTEST, SECONDS)]) as candidates:
         before = await candidates.before()
         assert await candidates.screen({}, "age.py", [AGE.format("False")] * 3, before.failing, 0.0) == {}
+
+
+async def test_a_skipped_test_is_no_failure(tmp_path: Path) -> None:
+    tests = f"import pytest\n{TESTS}\n\ndef test_later():\n    pytest.skip('not yet')\n"
+    found = await screen(tmp_path, [AGE.format("age >= 18")], every=True, tests=tests)
+    assert found[0].all_passed
+
+
+@pytest.mark.parametrize("plugin", ["import age\n", "import threading\nthreading.Timer(60, print).start()\n"])
+async def test_where_a_plugin_loads_the_file_or_starts_a_thread_nothing_is_screened(
+    tmp_path: Path, plugin: str
+) -> None:
+    files = {"age.py": AGE.format("True"), "test_age.py": TESTS, "plugged.py": plugin}
+    commit(write(tmp_path, files))
+    check = command_check(f"{PYTEST} -p plugged", SECONDS)
+    check = check._replace(alone=lambda issue: (*check.words[:3], "-p", "plugged", issue.test))
+    async with open_candidates(checks_of(tmp_path), [check]) as candidates:
+        before = await candidates.before()
+        assert candidates.screens
+        assert await candidates.screen({}, "age.py", [AGE.format("False")], before.failing, SECONDS) == {}
+        assert not candidates.screens
 
 
 @pytest.mark.parametrize("runner", [f"{sys.executable} -m unittest -q", "true"])

@@ -116,7 +116,9 @@ NO_NAMES = frozenset((*keyword.kwlist, *JAVASCRIPT))
 SELF = ("self", "this")
 OPEN, CLOSE = "([{", ")]}"
 COUNTED = ("<", "<=", ">", ">=", "+", "-", ":", "[", "return", "=")
-CONDITION = re.compile(r"(?P<head>\s*(?:if|elif|while)\b\s*\(?)(?P<rest>.*?)(?P<end>\)?\s*[:{])\s*$")
+CONDITION = re.compile(
+    r"(?P<head>\s*(?:if|elif|while)\b\s*(?P<bracket>\()?)(?P<rest>.*?)(?P<end>(?(bracket)\)?)\s*[:{])\s*$"
+)
 INLINE_IF = re.compile(r"\bif (?P<condition>[^()\[\]]+?|.*\)) else\b")
 STATEMENT = re.compile(r"[\w.\[\]'\"]+ [-+*/|]?= (?!.*[({\[]$).+|[\w.\[\]]+\(.*\);?")
 SET = re.compile(r"(\s*[\w.]+(?:\[[^\]]*\])?) =(?= )")

@@ -149,25 +149,26 @@ GUESSED_SECONDS: Mapping[Kind, float] = {"file": 8.0, "function": 4.0}
 
 def next_question(now: Situation) -> Question | None:
     """The next question; None where nothing is left that fits into the time. The first is always asked."""
+    return next(_open_questions(now), None)
+
+
+def edits_ahead(now: Situation) -> list[Question]:
+    """The next question, where it is an edit, and the edits that follow it."""
+    found: dict[str, Question] = {}
+    for question in _open_questions(now):
+        if question.kind != "mutation" or len(found) == MOST_AT_ONCE:
+            break
+        found[question.key] = question
+    return list(found.values())
+
+
+def _open_questions(now: Situation) -> Iterator[Question]:
     for question in _questions(now):
         if question.key in now.asked or _says_the_same(now, question):
             continue
         needs = now.seconds_of.get(question.kind, GUESSED_SECONDS.get(question.kind, 1.0))
         if not now.asked or needs <= now.seconds_left:
-            return question
-    return None
-
-
-def edits_ahead(now: Situation) -> list[Question]:
-    """The edits that come before the next question of another kind."""
-    found: dict[str, Question] = {}
-    for question in _questions(now):
-        if question.key in now.asked:
-            continue
-        if question.kind != "mutation" or len(found) == MOST_AT_ONCE:
-            break
-        found[question.key] = question
-    return list(found.values())
+            yield question
 
 
 def _says_the_same(now: Situation, question: Question) -> bool:

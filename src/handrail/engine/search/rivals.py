@@ -97,12 +97,12 @@ async def _edges(
         if edit.likely >= COMMON and _moves_an_edge(lines[number - 1], edit.text)
     ]
     texts = ["".join([*lines[: number - 1], line, *lines[number:]]) for number, line in slips[:MOST_EDGES]]
-    end = time.monotonic() + EDGE_SECONDS
     hopeful = set(range(len(texts)))
     if candidates.screens and texts:
         screened = await candidates.screen(files, best.path, texts, (), EDGE_SECONDS)
         hopeful -= {number for number, result in screened.items() if not result.all_passed}
     found: list[Passing] = []
+    end = time.monotonic() + EDGE_SECONDS
     for number in sorted(hopeful):
         if time.monotonic() > end or len(found) >= MOST_COMPARED:
             break

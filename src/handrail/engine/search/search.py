@@ -123,7 +123,8 @@ class Search:
         while True:
             left = self._task.seconds - (time.monotonic() - began)
             averages = {kind: sum(each) / len(each) for kind, each in self._took.items()}
-            question = next_question(now._replace(seconds_left=left, seconds_of=averages))
+            now = now._replace(seconds_left=left, seconds_of=averages)
+            question = next_question(now)
             if edit and (question is None or question.kind != "mutation"):  # one edit is better than two
                 now, best, edit = await self._kept(now, *edit, before), edit[1], None
                 continue
@@ -173,10 +174,10 @@ class Search:
         if not self._candidates.shows_behaviour:
             return [Passing(tried.path, tried.text, tried.change, WRITTEN_FREELY)]
         found = [(question, tried)]
-        end = time.monotonic() + RIVAL_SECONDS
         others = rivals(now, question)
         if self._trials.screens and (edits := [each for each in others if each.kind == "mutation"]):
             now = await self._screened(now, edits, best, RIVAL_SECONDS)
+        end = time.monotonic() + RIVAL_SECONDS
         for rival in others:
             if time.monotonic() > end or len(found) >= MOST_PASSING or self._context.limit_reached:
                 break
@@ -210,6 +211,8 @@ class Search:
         self._number += 1
         took = round(time.monotonic() - started, 3)
         self._session.append(replace(tried, number=self._number, seconds=took))
+        if _is_draft(tried):
+            self._trials.drafts.append((tried.path, tried.text))
 
     # What is known
 

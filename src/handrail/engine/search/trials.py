@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
+from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from handrail.engine.context import TurnContext
@@ -53,9 +54,13 @@ class Trials:
         """Whole files that were drafted: {path, text}."""
         self.accepts: Accepts = accept_all
         """What else has to agree with files that pass the tests."""
-        self.screens = candidates.screens
         self.hopeful: set[str] = set()
         """Edits that let a failing test pass, by key."""
+
+    @property
+    def screens(self) -> bool:
+        """Whether many texts of a file can be tried at once."""
+        return self._candidates.screens
 
     def shown(self, question: Question) -> str:
         """The text that a question is about."""
@@ -123,30 +128,17 @@ class Trials:
             total=tested.total,
             text=text if passed or better or is_draft else "",
         )
-        if tried.asked == "file" and tried.text:
-            self.drafts.append((tried.path, text))
         return tried, tested
 
     async def vary(
         self, question: Question, tried: CandidateTried, text: str, best: Tested, before: int
     ) -> tuple[CandidateTried, Tested] | None:
         """The best small edit of the lines that an answer wrote; None where none is better than the files."""
-        path, written = question.path, set(self.shown(question).splitlines())
-        lines = text.splitlines(keepends=True)
-        edits = [
-            (rank, number, edit.text)
-            for number, line in enumerate(lines, 1)
-            if line.strip() and line.rstrip() not in written
-            for rank, edit in enumerate(
-                each for each in mutations(path, text, number) if each.likely >= GUARD
-            )
-        ]
-        varied = {  # the first edits of each line first
-            "".join([*lines[: number - 1], edit, *lines[number:]]): edit.strip()
-            for _, number, edit in sorted(edits)[:MOST_VARIED]
-        }
-        texts = [each for each in varied if code_hash(path, each) not in self.known]
-        if not texts or not best.failing:
+        if not best.failing:
+            return None
+        path, varied = question.path, await run_sync(self._varied, question, text)
+        texts = list(varied)
+        if not texts:
             return None
         screened = await self._candidates.screen(self.best_files, path, texts, best.failing, VARY_SECONDS)
         hopeful = [number for number in screened if screened[number].passed]
@@ -163,6 +155,23 @@ class Trials:
             if done.result == "passed":
                 break
         return found
+
+    def _varied(self, question: Question, text: str) -> dict[str, str]:
+        """Versions of the text with a small edit of a new line, and that edit; one of each line first."""
+        path, written = question.path, set(self.shown(question).splitlines())
+        lines = text.splitlines(keepends=True)
+        new = [at for at, line in enumerate(lines, 1) if line.strip() and line.rstrip() not in written]
+        edits = [
+            (rank, number, edit.text)
+            for number in new[:MOST_VARIED]
+            for rank, edit in enumerate(mutations(path, text, number))
+            if edit.likely >= GUARD
+        ]
+        found = {
+            "".join([*lines[: number - 1], edit, *lines[number:]]): edit.strip()
+            for _, number, edit in sorted(edits)[:MOST_VARIED]
+        }
+        return {each: edit for each, edit in found.items() if code_hash(path, each) not in self.known}
 
     def can_screen(self, question: Question) -> bool:
         """Whether it is one of many edits that are still to be tried at once."""
@@ -183,8 +192,7 @@ class Trials:
         path, texts = waiting[0][0].path, [text for _, text in waiting]
         started = time.monotonic()
         found = await self._candidates.screen(self.best_files, path, texts, best.failing, seconds)
-        if not any(result.ran for result in found.values()):
-            self.screens = False  # not with these tests
+        if not found:
             return Screening(asked, ())
         each = round((time.monotonic() - started) / len(found), 3)
         failed: list[CandidateTried] = []

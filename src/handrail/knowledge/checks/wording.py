@@ -8,14 +8,14 @@ from typing import NamedTuple
 from handrail.knowledge.checks.number_words import with_digits
 
 WORD = re.compile(
-    r"(?<!\w)[-+]?\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)*|[^\w\s.,;:!()\[\]{}\"'“”‘’«»*`\\…–—-]"
+    r"[!<>=]=|(?<!\w)[-+]?\.?\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)*|[^\w\s.,;:!()\[\]{}\"'“”‘’«»*`\\…–—-]"
 )
-"""Numbers with their sign, words, and signs that mean something, such as `%` and `?`."""
+"""Numbers with their sign, words, and signs that mean something, such as `%`, `?` and `!=`."""
 LAYOUT = re.compile(r"(?:[-*+•>#]+|\d+[.)]|\d+(?:\.\d+)+\.?(?=\s+[A-Z]))\s+(?=[^\W\d])")
 """The mark of a list item or quotation, or the number of a paragraph."""
 ARTICLES = frozenset(("a", "an", "the"))
 QUANTITIES = frozenset(("few", "little", "most"))
-"""An article before them counts: `a few` are not `few`."""
+"""An article before them counts: `a few` are not `few`. So does a letter: `vitamin A`."""
 SAME = {"are": "is", "am": "is", "were": "was", "have": "has", "does": "do"}
 
 
@@ -47,11 +47,11 @@ def _words(text: str) -> tuple[_Word, ...]:
     layout = LAYOUT.match(text)
     plain = with_digits(text[layout.end() :] if layout else text)
     found = [_Word(each, _form(each.lower())) for each in WORD.findall(plain)]
-    following = [each.form for each in found[1:]] + [""]
+    following = [each.form for each in found[1:]] + [""] * bool(found)
     return tuple(
         word
-        for word, after in zip(found, following, strict=True)
-        if word.form not in ARTICLES or after in QUANTITIES
+        for at, (word, after) in enumerate(zip(found, following, strict=True))
+        if word.form not in ARTICLES or after in QUANTITIES or (at and not word.written.islower())
     )
 
 

@@ -133,7 +133,7 @@ async def write_brief(work: StepContext) -> Output:
             "temperature": round(min(WARMER * len(done), HOTTEST), 2) if done else None,
         }
     issues = convert((verified.get("best") or {}).get("issues", []), tuple[Issue, ...])
-    wider = bool(failure) and failure == work.outputs[BRIEF]["failure"]
+    wider = bool(failure) and failure == work.outputs[BRIEF].get("failure")
     shown, strategy = (issues, "all issues, wider context") if wider else _first_group(issues)
     words = [f"Your last answer was not used: {problem}" for problem in refused]
     words += [issue_words(issue) for issue in shown[:MAX_ISSUES]]

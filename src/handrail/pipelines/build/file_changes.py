@@ -57,9 +57,9 @@ def tick_again(file: ProposedFile, old: str, base: str) -> Change:
 
 def is_applied_here(workspace: Workspace, file: ProposedFile) -> bool:
     """Whether the workspace has the file as it was proposed."""
-    if file.text is None:
-        return not workspace.exists(file.path)
     try:
+        if file.text is None:
+            return not workspace.exists(file.path)
         found = workspace.read(file.path)
     except PathProblem:
         return False

@@ -6,6 +6,7 @@ tested alone. Where the tests run with anything but pytest, nothing is known.
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,7 @@ PLUGIN, CANDIDATES, RESULTS = "handrail_screening", "candidates", "screened"
 TOOL = "pytest"
 QUICK = ("--assert=plain", "--tb=no", "-p", "no:cacheprovider", "-p", PLUGIN)
 MOST_TESTS = 30
+RESULT = re.compile(r"([0-9]{1,6}) ([0-9]{1,6}) ([0-9]{1,6})")
 
 
 class Screened(NamedTuple):
@@ -65,12 +67,10 @@ def write_texts(texts: Texts, root: Path) -> Mapping[str, bytes]:
     return {CANDIDATES: json.dumps(told).encode()}
 
 
-def read_screened(files: Mapping[str, bytes]) -> dict[int, Screened]:
-    """Results by the number of the text; one that did not end has none."""
+def read_screened(files: Mapping[str, bytes], texts: int) -> dict[int, Screened]:
+    """Results by the number of the text, of so many; one that did not end has none."""
     found = {}
-    for line in files.get(RESULTS, b"").decode(errors="replace").splitlines():
-        words = line.split()
-        if len(words) == 3 and all(map(str.isdigit, words)):
-            number, ran, passed = map(int, words)
-            found[number] = Screened(ran, passed)
+    for line in files.get(RESULTS, b"").decode("ascii", errors="replace").splitlines():
+        if (words := RESULT.fullmatch(line)) and int(words[1]) < texts:
+            found[int(words[1])] = Screened(int(words[2]), int(words[3]))
     return found

@@ -67,7 +67,9 @@ async def accept(talk: "Conversation", argument: str) -> None:
     """Show the proposal of a build that is not complete, and apply it if the user says so."""
     from handrail.app.builds.build import accept_proposal, find_proposal
 
-    session_id = talk.app.find_session(argument) if argument else require_idle_session(talk)
+    if talk.session_id or not argument:
+        require_idle_session(talk)
+    session_id = talk.app.find_session(argument) if argument else talk.session_id
     proposal = find_proposal(talk.app, session_id)
     result = proposal.result
     names = ", ".join(file.path for file in result.proposed)

@@ -93,7 +93,7 @@ export const clicks = {
   "split-move": ({ dataset: { id, subtask, by } }) =>
     change(id, ({ subtasks }) => {
       const at = subtasks.findIndex((each) => each.id === subtask);
-      subtasks.splice(at + Number(by), 0, ...subtasks.splice(at, 1));
+      subtasks.splice(Math.max(0, at + Number(by)), 0, ...subtasks.splice(at, 1));
       return { subtasks };
     }),
   "split-remove": ({ dataset: { id, subtask } }) =>

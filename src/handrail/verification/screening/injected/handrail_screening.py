@@ -1,7 +1,7 @@
 """A plugin of pytest (`-p handrail_screening`): the same tests for many texts of one file, one run for each.
 
 Stands alone: it runs in the project's own Python. pytest loads it before the project's code. Each run is a
-fork from here, so it neither waits for Python and pytest to start nor sees anything of the runs before it.
+fork from here, so it does not wait for Python and pytest to start, and has no memory of the runs before it.
 A line of the results is: number of the text, tests that ran, tests that passed.
 """
 
@@ -16,25 +16,21 @@ import sys
 import threading
 import time
 from importlib.metadata import entry_points
-from math import inf
-from statistics import median
 from typing import Any
 
 FOLDER = os.environ["HANDRAIL_SCREENING_FOLDER"]
 RESULTS = os.path.join(FOLDER, "screened")
 POLL = 0.002
-FEW, LEAST_SECONDS, TIMES_SLOWER = 2, 0.5, 10.0
-"""After so many runs it is known how long one takes; many edits of a loop never end."""
+FEW = 3
+"""After so many runs without a result, tests do not run in this process."""
 
 
 def load_other_plugins() -> None:
     """Import what every run needs; each run registers it for itself."""
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         return
-    if sys.version_info < (3, 10):
-        return  # it finds them in another way
-    for point in entry_points(group="pytest11"):
-        with contextlib.suppress(Exception):  # pytest says it better
+    with contextlib.suppress(Exception):  # pytest says it better
+        for point in entry_points(group="pytest11"):
             point.load()
 
 
@@ -43,16 +39,15 @@ def fork_for_each_text() -> int:
     with open(os.path.join(FOLDER, "candidates"), encoding="utf-8") as stream:
         wanted = json.load(stream)
     load_other_plugins()
-    if threading.active_count() > 1:  # a fork would have only one of them
-        os._exit(0)
+    if threading.active_count() > 1 or is_loaded(wanted["path"]):
+        os._exit(0)  # a fork would lose threads, or keep the old code
     gc.freeze()  # a collection after a fork would copy all of the memory
     path, end = wanted["path"], time.monotonic() + wanted["seconds"]
-    took: list[float] = []
     with open(path, "rb") as stream:
         before = stream.read()
     try:
         for number, text in enumerate(wanted["texts"]):
-            if time.monotonic() > end:
+            if time.monotonic() > end or (number >= FEW and not os.path.exists(RESULTS)):
                 break
             with open(path, "wb") as stream:
                 stream.write(text.encode())
@@ -60,15 +55,18 @@ def fork_for_each_text() -> int:
             if process == 0:
                 become_quiet()
                 return number
-            usual = max(LEAST_SECONDS, TIMES_SLOWER * median(took)) if len(took) > FEW else inf
-            began = time.monotonic()
-            if wait_for(process, min(usual, wanted["seconds_each"])):
-                took.append(time.monotonic() - began)
+            wait_for(process, wanted["seconds_each"])
     finally:
         if os.getpid() == FIRST:
             with open(path, "wb") as stream:
                 stream.write(before)
     os._exit(0)
+
+
+def is_loaded(path: str) -> bool:
+    """Whether a plugin has imported the file already."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return any(file and os.path.realpath(file) == os.path.realpath(path) for file in files)
 
 
 def become_quiet() -> None:
@@ -78,8 +76,7 @@ def become_quiet() -> None:
         os.dup2(nothing, standard)
 
 
-def wait_for(process: int, seconds: float) -> bool:
-    """Whether it ended by itself within the time."""
+def wait_for(process: int, seconds: float) -> None:
     end = time.monotonic() + seconds
     while os.waitpid(process, os.WNOHANG) == (0, 0):
         if time.monotonic() > end:
@@ -87,9 +84,8 @@ def wait_for(process: int, seconds: float) -> bool:
                 with contextlib.suppress(OSError):
                     kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-            return False
+            return
         time.sleep(POLL)
-    return True
 
 
 FIRST = os.getpid()
@@ -100,7 +96,7 @@ failed: set[str] = set()
 
 def pytest_runtest_logreport(report: Any) -> None:
     ran.add(report.nodeid)
-    if not report.passed:
+    if report.failed:
         failed.add(report.nodeid)
 
 
