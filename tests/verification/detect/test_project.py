@@ -224,6 +224,16 @@ def test_coverage_counts_only_where_the_project_measures_it(tmp_path: Path) -> N
     for name, text, threshold in (("a", PYPROJECT, None), ("b", measured, 70.0), ("c", own, 85.0)):
         root = make(tmp_path / name, {"pyproject.toml": text, ".venv/pyvenv.cfg": ""}, programs)
         assert found(root)["tests"].threshold == threshold
+    for file, text, threshold in (
+        ("tox.ini", "[testenv]\ncommands = pytest --cov shop\n[pytest]\naddopts = -q\n", None),
+        ("tox.ini", "[pytest]\naddopts = --cov=shop\n", 70.0),
+        ("setup.cfg", "[tool:pytest]\naddopts =\n    -q\n    --cov=shop\n", 70.0),
+        ("pytest.ini", "broken --cov", None),
+    ):
+        root = make(tmp_path / f"{file}{threshold}", {file: text, ".venv/pyvenv.cfg": ""}, programs)
+        check = found(root)["tests"]
+        assert check.threshold == threshold
+        assert any("--cov" in word for word in check.words) == bool(threshold)
 
 
 @pytest.mark.promise("VERIFY-7")

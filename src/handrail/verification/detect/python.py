@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from configparser import Error as ConfigParserError
+from configparser import RawConfigParser
 from typing import Any
 
 from handrail.tools.reports import python_tools
@@ -90,11 +92,9 @@ def _tests(part: Part, coverage: float) -> Iterator[Check]:
 
 def _pytest(part: Part, coverage: float) -> Check:
     words: tuple[str, ...] = ("-o", "junit_family=xunit1", f"--junitxml={REPORT_FOLDER}/report")
-    files = ("pytest.ini", "setup.cfg", "tox.ini")
-    addopts = str(_ini_options(part).get("addopts", "")) + "".join(map(part.text, files))
     threshold: float | None = None
     quiet: tuple[str, ...] = ()
-    if COVERAGE_OPTION.search(addopts):
+    if any(COVERAGE_OPTION.search(options) for options in _added_options(part)):
         words += (f"--cov-report=json:{REPORT_FOLDER}/coverage",)
         threshold, quiet = _fail_under(part, coverage), ("--no-cov",)
     found = _needs("tests", "pytest", part, words, python_tools.pytest)
@@ -104,6 +104,18 @@ def _pytest(part: Part, coverage: float) -> Check:
         return (*found.words[:4], *quiet, issue.test) if is_id else ()
 
     return found._replace(alone=alone, threshold=threshold)
+
+
+def _added_options(part: Part) -> Iterator[str]:
+    """What pytest's settings add to its command line, from each file that can have them."""
+    yield str(_ini_options(part).get("addopts", ""))
+    for file, section in (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
+        settings = RawConfigParser(strict=False)
+        try:
+            settings.read_string(part.text(file))
+        except ConfigParserError:
+            continue  # pytest says what is wrong with it
+        yield settings.get(section, "addopts", fallback="")
 
 
 def _ini_options(part: Part) -> dict[str, Any]:
