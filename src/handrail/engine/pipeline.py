@@ -253,8 +253,13 @@ class StepContext(Protocol):
     def where(self) -> TaskFilter | None:
         """The tasks that the message is about, where the router knows."""
 
-    async def search(self, targets: Sequence[str], start: Mapping[str, str]) -> "Found":
-        """Let a small model search for files with which the tests pass, in a copy; raises NoCopy, GiveUp."""
+    async def search(
+        self, targets: Sequence[str], start: Mapping[str, str], about: Collection[str]
+    ) -> "Found":
+        """Let a small model search for files with which the tests pass, in a copy; raises NoCopy, GiveUp.
+
+        `about`: the failing tests that have to pass; others may go on failing.
+        """
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
         """Call a tool through the gate. A call made before a restart is not repeated."""

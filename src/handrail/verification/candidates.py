@@ -1,6 +1,6 @@
 """Try candidates, one after the other, in one scratch copy: how many tests pass, and where to look next."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -56,13 +56,30 @@ class Candidates:
         self._checks = [each._replace(environ={**each.environ, **NO_BYTECODE}) for each in checks]
         self._before: dict[str, Tested] = {}
         self._screens = [check.tool for check in self._checks] == [SCREENING]
+        self._others: frozenset[str] = frozenset()
+        """Tests that failed before and may go on failing."""
 
-    async def before(self) -> Tested:
-        """What the tests say about the workspace as it is."""
+    async def before(self, about: Collection[str] = ()) -> Tested:
+        """What the tests say about the workspace as it is.
+
+        `about` names the failing tests that a candidate has to correct; without any that fails, all of them.
+        """
         tree = await run_sync(self._place, {})
-        for check in self._checks:
-            self._before[check.name] = await self._run(check, tree)
+        tested = [await self._run(check, tree) for check in self._checks]
+        failing = {name for each in tested for name in each.names}
+        if failing & set(about):
+            self._others = frozenset(failing - set(about))
+        for check, each in zip(self._checks, tested, strict=True):
+            self._before[check.name] = self._without_others(each)
         return _together(list(self._before.values()))
+
+    def _without_others(self, tested: Tested) -> Tested:
+        """The result as far as it is about this task."""
+        failing = tuple(each for each in tested.failing if (each.test or each.message) not in self._others)
+        if len(failing) == len(tested.failing):
+            return tested
+        output = "\n".join(f"{each.path}:{each.line}: {each.test}\n{each.message}" for each in failing)
+        return tested._replace(passed=not failing, failing=failing, output=output)
 
     async def test(self, files: Mapping[str, str]) -> Tested:
         """What they say with these files in place; checks that failed before run first."""
@@ -141,7 +158,7 @@ class Candidates:
         passed = checked.result.status == "passed"
         passing = total if passed else max(0, total - max(1, len(failing)))
         known = checked.result.status in ("passed", "failed")
-        return Tested(
+        tested = Tested(
             passed,
             passing if known else 0,
             total,
@@ -149,6 +166,7 @@ class Candidates:
             ran.report.text or checked.result.reason,
             ran.ended.seconds,
         )
+        return self._without_others(tested) if known else tested
 
     def _place(self, files: Mapping[str, str]) -> Tree:
         self._copy.refresh()

@@ -5,7 +5,7 @@ ended. Nothing here writes to the workspace.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from anyio.to_thread import run_sync
@@ -406,14 +406,18 @@ BUILD_SECONDS = 180.0
 
 
 async def search_for_tests(
-    context: TurnContext, words: str, targets: Sequence[str], start: Mapping[str, str]
+    context: TurnContext,
+    words: str,
+    targets: Sequence[str],
+    start: Mapping[str, str],
+    about: Collection[str],
 ) -> Found:
-    """The search of a build: by the tests of the project. Raises NoCopy."""
+    """The search of a build: by the tests of the project that it is `about`. Raises NoCopy."""
     workspace_checks = context.checks()
     found = await workspace_checks.find()
     checks = [check for check in found if check.kind == "tests" and not check.missing]
     command = ", ".join(check.command for check in checks)
     task = SearchTask(words, command, BUILD_SECONDS, tuple(targets), start)
     async with open_candidates(workspace_checks, checks) as candidates:
-        before = await candidates.before()
+        before = await candidates.before(about)
         return await Search(context, candidates, task).run(before, accept_all)

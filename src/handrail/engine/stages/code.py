@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anyio.lowlevel import checkpoint
@@ -101,10 +101,12 @@ class CodeContext:
             return ()
         return [each.id for each in listed.selectable if each.id != active and in_scope(path, each.scope)]
 
-    async def search(self, targets: Sequence[str], start: Mapping[str, str]) -> "Found":
+    async def search(
+        self, targets: Sequence[str], start: Mapping[str, str], about: Collection[str]
+    ) -> "Found":
         from handrail.engine.search.search import search_for_tests
 
-        return await search_for_tests(self._context, self.question, targets, start)
+        return await search_for_tests(self._context, self.question, targets, start, about)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
         call = self._call(tool, arguments)

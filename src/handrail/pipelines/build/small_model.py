@@ -7,6 +7,7 @@ from anyio.to_thread import run_sync
 
 from handrail.engine.pipeline import Output, StepContext
 from handrail.engine.search.places import Files, missing_sources, read_files
+from handrail.pipelines.build.demands import wanted_tests
 from handrail.pipelines.build.execute import best_files
 from handrail.pipelines.build.plan import MODIFY, PATHS, baseline_of, files_of
 from handrail.pipelines.build.states import PLAN
@@ -67,8 +68,9 @@ def find_targets(files: Files, failing: list[Issue], task: str) -> list[str]:
 async def execute_by_search(work: StepContext) -> Output:
     """The files that the search found, as changes; raises GiveUp where nothing was better than before."""
     start = {file.path: file.text for file in best_files(work.outputs) if file.text is not None}
+    about = wanted_tests(work.question, baseline_of(work.outputs), {})
     try:
-        found = await work.search(files_of(work.outputs[PLAN]), start)
+        found = await work.search(files_of(work.outputs[PLAN]), start, about)
     except NoCopy as problem:
         raise GiveUp(f"The build cannot go on: {problem}. Nothing was applied.") from problem
     if found.files == start:
