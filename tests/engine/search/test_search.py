@@ -320,6 +320,25 @@ async def test_an_answer_that_is_nearly_right_is_corrected_by_a_small_edit(
     assert tried.text("age.py") == "def is_adult(age):\n    adult = age >= 18\n    return adult\n"
 
 
+async def test_documentation_with_a_fenced_example_is_no_end_of_the_code(tmp_path: Path) -> None:
+    start = (
+        'def double(number):\n    """Twice as much.\n\n'
+        '    ```pycon\n    >>> double(2)\n    4\n\n    ```\n    """\n'
+        "    return None\n"
+    )
+    tests = (
+        "import unittest\n\nfrom calc import double\n\n\nclass Double(unittest.TestCase):\n"
+        "    def test_double(self):\n        self.assertEqual(double(2), 4)\n"
+        "        self.assertEqual(double(3), 6)\n"
+    )
+    model = in_turn("    return number * 2\n```\nDone.")
+    tried = await run_check(tmp_path, model, {"calc.py": start, "test_calc.py": tests})
+    assert tried.reason == "answered"
+    assert tried.text("calc.py") == start.replace("None", "number * 2")
+    assert "### calc.py\n````python\n" in model.asked[0]
+    assert model.requests[0].prefill.startswith("````python\n")
+
+
 NAMED = "from typing import NamedTuple\n\n\nclass Person(NamedTuple):\n    name: str\n    age: int\n"
 FROZEN = (
     "from dataclasses import dataclass\n\n\n"

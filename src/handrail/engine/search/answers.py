@@ -62,7 +62,7 @@ def read_answer(question: Question, text: str, answer: str, *, cut: bool) -> New
 def _with_line(question: Question, text: str, answer: str) -> tuple[str, str]:
     lines = text.splitlines(keepends=True)
     old = lines[question.line - 1]
-    written = f"{question.prefix}{answer}".partition(FENCE)[0]
+    written = f"{question.prefix}{answer.partition(FENCE)[0]}"
     if question.kind == "mutation":
         lines[question.line - 1] = question.prefix if question.prefix.strip() else ""
         added = [each.strip() for each in question.prefix.splitlines() if each.strip() != old.strip()]
@@ -83,7 +83,8 @@ def _with_line(question: Question, text: str, answer: str) -> tuple[str, str]:
 
 
 def _with_part(question: Question, part: Part, text: str, answer: str) -> tuple[str, str]:
-    code = f"{kept_before(question, part, text)}{question.prefix}{answer}".partition(FENCE)[0].rstrip()
+    written = answer.partition(FENCE)[0]
+    code = f"{kept_before(question, part, text)}{question.prefix}{written}".rstrip()
     if not part.last:
         return f"{code}\n", f"the whole {question.path}"
     lines = text.splitlines(keepends=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from handrail.engine.search.mutations import mutations
 from handrail.engine.search.policy import Draft, FunctionAt, Line, Situation
-from handrail.engine.search.prompts import SHOWN_WHOLE, near_failures
+from handrail.engine.search.prompts import FENCE, SHOWN_WHOLE, near_failures
 from handrail.engine.search.source import (
     SOURCE,
     Function,
@@ -75,9 +75,7 @@ def read_files(
     tests = {path: text for path, text in texts.items() if is_test_file(path)}
     sources = {path: text for path, text in texts.items() if SOURCE.search(path)}
     sources = {
-        path: text
-        for path, text in open_files(sources, task).items()
-        if (not targets or path in targets) and "```" not in text
+        path: text for path, text in open_files(sources, task).items() if not targets or path in targets
     }
     for path in [*targets, *FILE_NAME.findall(task)]:
         new = SOURCE.search(path) and ".." not in path and not refusal(path, task, is_new=True)
@@ -188,7 +186,11 @@ def look(
     return now._replace(
         drafts=drafts,
         rewrites=() if drafts else tuple(_rewrites(files, places)),
-        short=tuple(path for path in likely if 0 < len(files.sources[path]) <= SHOWN_WHOLE),
+        short=tuple(
+            path
+            for path in likely
+            if 0 < len(files.sources[path]) <= SHOWN_WHOLE and FENCE not in files.sources[path]
+        ),
         functions=tuple(places[:MAX_FUNCTIONS]),
         lines=tuple(lines[:MAX_LINES]),
         mutations={
@@ -220,7 +222,8 @@ def _drafts(files: Files, order: Sequence[FunctionAt], mentions: str) -> Iterato
     for path, text in files.start.items():
         found = [each for each in find_functions(path, text) if each.is_stub]
         stubs[path] = [each.full_name for each in found if _mentions(each.name, mentions)]
-        if not text.strip() or (len(stubs[path]) > 1 and len(text) <= MAX_STUB_FILE):
+        # An answer ends at the first fence, so a file with fences is written function by function.
+        if not text.strip() or (len(stubs[path]) > 1 and len(text) <= MAX_STUB_FILE and FENCE not in text):
             yield Draft(text_hash(text), path)
     likely = [(place.path, place.name) for place in order if place.name in stubs.get(place.path, ())]
     left = [(path, name) for path, names in stubs.items() for name in names]

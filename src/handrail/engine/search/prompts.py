@@ -114,10 +114,11 @@ def write_request(question: Question, text: str, material: Material, tried: Sequ
         stop = tuple(f"\n{start[: indent_of(start)]}{word} " for word in ("def", "class")) + stop
     elif question.kind == "insertion" and (old := lines[question.line - 1].strip()):
         stop = (old, FENCE)
+    kept = kept_before(question, part, text)
     return Request(
         system=SYSTEM,
         messages=(UserTurn(asked),),
-        prefill=f"{FENCE}{language(question.path)}\n{kept_before(question, part, text)}{question.prefix}",
+        prefill=f"{fence_for(kept)}{language(question.path)}\n{kept}{question.prefix}",
         stop=stop,
         max_output_tokens=most.get(question.kind, 1),
         temperature=question.temperature,
@@ -211,4 +212,10 @@ def near_failures(path: str, text: str, output: str) -> str:
 
 def _block(path: str, text: str) -> str:
     text = text if text.endswith("\n") else f"{text}\n"
-    return f"### {path}\n{FENCE}{language(path)}\n{text}{FENCE}"
+    fence = fence_for(text)
+    return f"### {path}\n{fence}{language(path)}\n{text}{fence}"
+
+
+def fence_for(text: str) -> str:
+    """A fence that is longer than those in the text, such as those of examples in documentation."""
+    return max([FENCE, *(f"{found}`" for found in re.findall("`{3,}", text))], key=len)
