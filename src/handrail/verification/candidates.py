@@ -111,6 +111,12 @@ class Candidates:
         each = max(LEAST_SCREENED, TIMES_SLOWER * self._before[check.name].seconds)
         found = await self._runner.screened(check, failing, Texts(path, texts, each, most), tree)
         self._screens = any(result.ran for result in found.values())
+        if not failing:  # all tests: those that may fail count as passed
+            may_fail = len(self._others)
+            found = {
+                number: each._replace(passed=min(each.ran, each.passed + may_fail))
+                for number, each in found.items()
+            }
         return found if self._screens else {}
 
     async def run(self, check: Check, files: Mapping[str, str]) -> Tested:
