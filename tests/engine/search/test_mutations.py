@@ -101,6 +101,18 @@ def names(words):
     assert edited not in edits(line, COMMON, text)
 
 
+@pytest.mark.parametrize(
+    ("line", "edited"),
+    [
+        ("return items[1:]", "return items[:-1]"),
+        ("return items[:-1]", "return items[1:]"),
+        ("return items[size:]", "return items[:size]"),
+    ],
+)
+def test_the_other_end_of_a_slice_is_a_common_slip(line: str, edited: str) -> None:
+    assert edited in edits(line, COMMON, f"def some(items, size):\n    {line}\n")
+
+
 def test_a_field_is_replaced_by_one_that_the_object_may_have() -> None:
     text = """\
 class Cart:

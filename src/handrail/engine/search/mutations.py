@@ -121,6 +121,7 @@ CONDITION = re.compile(
 )
 INLINE_IF = re.compile(r"\bif (?P<condition>[^()\[\]]+?|.*\)) else\b")
 STATEMENT = re.compile(r"[\w.\[\]'\"]+ [-+*/|]?= (?!.*[({\[]$).+|[\w.\[\]]+\(.*\);?")
+SLICE = re.compile(r"\[(?:(?P<start>-?\w+):|:(?P<end>-?\w+))\]")
 SET = re.compile(r"(\s*[\w.]+(?:\[[^\]]*\])?) =(?= )")
 MAX_NAMES, MAX_STATEMENTS, MAX_COLLECTIONS, STEP = 12, 8, 5, 4
 
@@ -142,7 +143,10 @@ def mutations(path: str, text: str, number: int) -> list[Mutation]:
     pieces = _pieces(old)
     found: dict[str, float] = {}
     for likely, edited in (
-        *((COMMON, each) for each in (*_replaced(old, pieces), *_conditions(old), *_calls(old, pieces))),
+        *(
+            (COMMON, each)
+            for each in (*_replaced(old, pieces), *_conditions(old), *_calls(old, pieces), *_slices(old))
+        ),
         *((NAME, each) for each in _renamed(old, pieces, inside, of_class, lines)),
         *((GUARD, each) for each in (*_guards(old, inside), *_memberships(old, inside, lines))),
         *(
@@ -246,6 +250,18 @@ def _calls(line: str, pieces: Sequence[Piece]) -> Iterator[str]:
             if one and other:
                 first, second = line[one[0] : one[1]], line[other[0] : other[1]]
                 yield f"{line[: one[0]]}{second}{line[one[1] : other[0]]}{first}{line[other[1] :]}"
+
+
+def _slices(line: str) -> Iterator[str]:
+    """The other end of a slice."""
+    for found in SLICE.finditer(line):
+        start, end = found["start"], found["end"]
+        if start:
+            others = (f"[:{start}]", f"[:{start[1:] if start.startswith('-') else f'-{start}'}]")
+        else:
+            others = (f"[{end}:]", f"[{end[1:] if end.startswith('-') else f'-{end}'}:]")
+        for other in others:
+            yield f"{line[: found.start()]}{other}{line[found.end() :]}"
 
 
 def _arguments(pieces: Sequence[Piece], at: int) -> tuple[list[tuple[int, int]], int]:
