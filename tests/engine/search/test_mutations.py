@@ -101,6 +101,11 @@ def names(words):
     assert edited not in edits(line, COMMON, text)
 
 
+def test_the_condition_of_an_inline_choice_can_lack_a_part() -> None:
+    text = "def base(gnu, binary):\n    if binary:\n        log()\n    return 1024 if gnu else 1000\n"
+    assert "return 1024 if gnu or binary else 1000" in edits("return 1024 if gnu else 1000", 0, text)
+
+
 @pytest.mark.parametrize(
     ("line", "edited"),
     [

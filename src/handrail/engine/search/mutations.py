@@ -352,16 +352,24 @@ def _used(lines: Sequence[str]) -> Iterator[tuple[Piece, str]]:
 def _guards(line: str, inside: Sequence[str]) -> Iterator[str]:
     """A condition with one more part: a name that holds yes or no."""
     found = CONDITION.fullmatch(line)
-    if found is None:
-        return
+    parts = [(found["head"], found["rest"], found["end"])] if found else []
+    for each in INLINE_IF.finditer(line):
+        first, last = each.span("condition")
+        parts.append((line[:first], each["condition"], line[last:]))
     text = "\n".join(inside)
     names = re.findall(r"\b(\w+)\s*=\s*(?:not\b|True\b|False\b|true\b|false\b|!)", text)
-    names += re.findall(r"\b(?:if|and|or|not)\s+(\w+)\s*(?=:|\)|and\b|or\b|$)", text, re.MULTILINE)
-    both, either, no = ("&&", "||", "!") if found["end"].strip().endswith("{") else ("and", "or", "not ")
-    for name in dict.fromkeys(names):
-        if name not in NO_NAMES and not re.search(rf"\b{name}\b", line):
-            for mark, word in ((both, f"{no}{name}"), (both, name), (either, name), (either, f"{no}{name}")):
-                yield f"{found['head']}{found['rest']} {mark} {word}{found['end']}"
+    names += re.findall(r"\b(?:if|elif|and|or|not)\s+(\w+)\s*(?=:|\)|and\b|or\b|$)", text, re.MULTILINE)
+    for head, rest, end in parts:
+        both, either, no = ("&&", "||", "!") if end.strip().endswith("{") else ("and", "or", "not ")
+        for name in dict.fromkeys(names):
+            if name not in NO_NAMES and not re.search(rf"\b{name}\b", line):
+                for mark, word in (
+                    (both, f"{no}{name}"),
+                    (both, name),
+                    (either, name),
+                    (either, f"{no}{name}"),
+                ):
+                    yield f"{head}{rest} {mark} {word}{end}"
 
 
 def _memberships(line: str, inside: Sequence[str], lines: Sequence[str]) -> Iterator[str]:
