@@ -142,13 +142,13 @@ def _end(ended: Ended, words: str) -> str:
 
 
 def exported_events(handrail: Path, place: Place, environment: dict[str, str]) -> list[Event]:
-    """The events of the last session; none where there is no session."""
+    """The events of the first session, which did the task; none where there is no session."""
     listed = run([str(handrail), "sessions", "--json"], place, EXPORT_SECONDS, environment, walled=False)
     sessions = [json.loads(line) for line in listed.output.splitlines()]
     if not sessions:
         return []
     file = place.home / "session.jsonl"
-    words = ["export", sessions[0]["id"], str(file)]
+    words = ["export", sessions[-1]["id"], str(file)]  # a proposal is accepted in one of its own
     ended = run([str(handrail), *words], place, EXPORT_SECONDS, environment, walled=False)
     if ended.status != 0:
         raise SystemExit(f"The session could not be exported: {ended.errors}")
