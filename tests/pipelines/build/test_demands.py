@@ -44,6 +44,12 @@ def test_test_that_failed_before_must_be_among_those_that_pass() -> None:
 
 
 @pytest.mark.promise("BUILD-9")
+@pytest.mark.parametrize("parameters", ["", "[4-3]", "[1, 2 and 3]", "[31.0 KiB]", "[a::b]"])
+def test_a_test_is_named_by_its_function_whatever_its_parameters_hold(parameters: str) -> None:
+    before = result([A], f"{B}{parameters}", C)
+    assert wanted_tests("Fix x (test_b).", [before], {}) == {f"{B}{parameters}"}
+
+
 def test_test_that_ran_before_must_still_run_unless_the_task_opened_its_file() -> None:
     task = "Add a thing."
     assert "test_b" in demanded(result([A, B]), result([A, C]), task)

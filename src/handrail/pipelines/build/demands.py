@@ -46,7 +46,7 @@ def wanted_tests(task: str, before: Sequence[CheckResult], touched: Lines) -> se
 
 
 def _is_named(task: str, issue: Issue) -> bool:
-    name = re.split(r"::|\.|\s", issue.test)[-1].split("[")[0]
+    name = re.split(r"::|\.|\s", issue.test.partition("[")[0])[-1]  # parameters can hold anything
     return bool(name and re.search(rf"\b{re.escape(name)}\b", task)) or bool(
         issue.path and issue.path in task
     )

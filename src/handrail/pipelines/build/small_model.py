@@ -22,9 +22,10 @@ MAX_TARGETS = 12
 
 async def plan_by_rules(work: StepContext) -> Output:
     """A plan that names the files which the search may change; no model is asked."""
-    failing = [
-        issue for check in baseline_of(work.outputs) for issue in check.issues if issue.kind == "tests"
-    ]
+    before = baseline_of(work.outputs)
+    wanted = wanted_tests(work.question, before, {})
+    failing = [issue for check in before for issue in check.issues if issue.kind == "tests"]
+    failing = [issue for issue in failing if issue.test in wanted] or failing
     files = await run_sync(read_files, work.workspace, work.question, (), NO_SECRETS)
     found = find_targets(files, failing, work.question)
     # It may change these, and need not: so a file that is missing is no file that has to be created, and one
