@@ -50,6 +50,7 @@ def test_a_test_is_named_by_its_function_whatever_its_parameters_hold(parameters
     assert wanted_tests("Fix x (test_b).", [before], {}) == {f"{B}{parameters}"}
 
 
+@pytest.mark.promise("BUILD-9")
 def test_test_that_ran_before_must_still_run_unless_the_task_opened_its_file() -> None:
     task = "Add a thing."
     assert "test_b" in demanded(result([A, B]), result([A, C]), task)
