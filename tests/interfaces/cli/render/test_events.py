@@ -2,10 +2,12 @@
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 
 from handrail.interfaces.cli.render.styles import ansi
 from handrail.protocol.events import (
     ApprovalAnswered,
+    CandidateTried,
     Compacted,
     ModelSet,
     QuestionAsked,
@@ -135,6 +137,26 @@ def test_todos_show_what_is_done() -> None:
     - fix it
   todo      done: fix it (by a command)\
 """)
+
+
+def test_small_edits_that_fail_are_not_listed() -> None:
+    edit = CandidateTried(
+        turn_id="t_1",
+        stage_id="",
+        number=7,
+        key="k",
+        asked="mutation",
+        path="cart.py",
+        line=3,
+        change="a < b",
+        result="passed",
+        passing=8,
+        total=8,
+    )
+    told = " ".join(shown(edit).split())
+    assert told == "answer 7 small edit cart.py:3 `a < b`: passed, 8 of 8 tests pass"
+    assert shown(replace(edit, result="failed", passing=0, total=0)) == ""
+    assert "failed" in shown(replace(edit, asked="line", result="failed"))
 
 
 def test_what_happens_to_the_session_is_a_note() -> None:

@@ -156,11 +156,14 @@ def check_lines(event: CheckFinished | CandidateTried, width: int) -> list[Line]
 
 
 def candidate_tried(event: CandidateTried, width: int) -> list[Line]:
-    """An answer of a small model, and what came of it."""
+    """An answer of a small model, and what came of it; of hundreds of small edits, those that help."""
+    if event.asked == "mutation" and event.result == "failed":
+        return []
     where = f"{event.path}:{event.line}" if event.line else event.path
     tests = f", {event.passing} of {event.total} tests pass" if event.total > 1 else ""
     change = f" `{event.change}`" if event.change else ""
-    text = f"{event.number} {event.asked} {where}{change}: {event.result}{tests}"
+    asked = "small edit" if event.asked == "mutation" else event.asked
+    text = f"{event.number} {asked} {where}{change}: {event.result}{tests}"
     return note("answer", text, width, "good" if event.result in ("passed", "better") else "dim")
 
 
